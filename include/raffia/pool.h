@@ -1,0 +1,207 @@
+/**
+ * @file pool.h
+ * @brief Pools of verified huge pages.
+ *
+ * A pool reserves one range of addresses, fills it with pages of one size (never mixed), reads the
+ * page size back, and then serves blocks from it without a system call. Its bookkeeping lives apart
+ * from the memory, so the memory may belong to a device.
+ *
+ * Creating a pool is the opt-in: with #RAFFIA_PAGES_DEFAULT and no process setting, a pool *tries*
+ * huge pages (everything else defaults to regular memory).
+ */
+#ifndef RAFFIA_POOL_H
+#define RAFFIA_POOL_H
+
+#include <raffia/base.h>
+#include <raffia/pages.h>
+#include <raffia/status.h>
+#include <raffia/stream.h>
+
+/** A pool. Shared: raffia_pool_retain() and raffia_pool_release() count its owners. */
+typedef struct raffia_pool raffia_pool;
+
+/** Options of a pool that are on or off. */
+typedef enum raffia_pool_flags {
+    RAFFIA_POOL_REMAPPABLE = 1u << 0, /**< chunks can be moved to other addresses */
+    RAFFIA_POOL_SHAREABLE = 1u << 1,  /**< chunks can be exported to other processes */
+    RAFFIA_POOL_GUARD = 1u << 2,      /**< a pattern behind each block, checked when it is freed */
+    RAFFIA_POOL_FIXED = 1u << 3,      /**< the initial size is all there is: no growth */
+} raffia_pool_flags;
+
+/** How a pool is made. All zero (but struct_size) is a good pool. */
+typedef struct raffia_pool_options {
+    size_t struct_size;      /**< sizeof(raffia_pool_options) */
+    const char *device;      /**< see device.h; NULL = default device */
+    const char *name;        /**< for logs and metrics; copied; NULL = "pool" */
+    raffia_pages_mode pages; /**< see above */
+    size_t page_size;     /**< page size to start the ladder at, bytes: 2 MiB (default) or 1 GiB */
+    size_t initial_bytes; /**< mapped and verified at creation; 0 = the maximum for a pool of
+                               default size, else one chunk; #RAFFIA_NONE = nothing yet */
+    size_t maximum_bytes; /**< limit; 0 = the larger of initial_bytes and the default share of the
+                               device (8 %, at most 16 GiB, at most what is free) */
+    size_t chunk_bytes;   /**< unit of growth, trimming and remapping; 0 = chosen (256 MiB or the
+                               initial size if that is less); rounded up to whole pages */
+    size_t granule;       /**< block sizes and offsets are multiples of it; a power of two from
+                               256 B to the page size; 0 = 256 B; #RAFFIA_NONE = the page size */
+    unsigned flags;       /**< #raffia_pool_flags */
+    unsigned threads;     /**< threads that fill pages; 0 = one for each CPU, at most 16 */
+    int numa_node_plus_one; /**< NUMA node to bind to, plus one; 0 = where the kernel likes */
+} raffia_pool_options;
+
+/** What a pool holds now. A snapshot: the fields agree with each other. */
+typedef struct raffia_pool_stats {
+    size_t reserved_bytes;     /**< mapped from the driver, in whole chunks */
+    size_t in_use_bytes;       /**< handed out, rounding included */
+    size_t requested_bytes;    /**< what callers asked for */
+    size_t free_bytes;         /**< mapped and not handed out */
+    size_t largest_free_bytes; /**< largest block that could be served without growing */
+    size_t idle_bytes;         /**< whole chunks that a trim would give back */
+    size_t maximum_bytes;      /**< limit of reserved_bytes */
+    size_t address_bytes;      /**< virtual addresses reserved */
+    size_t peak_in_use_bytes;
+    size_t peak_reserved_bytes;
+    size_t live_blocks;
+    size_t free_blocks; /**< stretches of free space */
+    size_t chunks;      /**< chunks mapped */
+    size_t chunk_bytes; /**< size of a whole chunk */
+    size_t granule;
+    uint64_t hits;     /**< allocations served without a driver call */
+    uint64_t misses;   /**< allocations that had to grow the pool first */
+    uint64_t failures; /**< allocations refused for lack of memory */
+    uint64_t frees;
+    uint64_t bad_frees;    /**< foreign, interior and second frees refused */
+    uint64_t driver_calls; /**< chunks created, mapped, unmapped and destroyed */
+    double fragmentation;  /**< 1 - largest_free_bytes / free_bytes; 0 when nothing is free */
+    raffia_page_report pages;
+} raffia_pool_stats;
+
+/** One block, for a walk or a look-up. */
+typedef struct raffia_block {
+    void *address;
+    size_t bytes;           /**< size handed out, rounding included */
+    size_t requested_bytes; /**< size asked for */
+    bool live;              /**< false: a stretch of free space */
+} raffia_block;
+
+/** Called for each block in order of address; return false to stop the walk. */
+typedef bool (*raffia_block_visitor)(void *context, const raffia_block *block);
+
+RAFFIA_BEGIN_DECLS
+
+/**
+ * @brief Creates a pool and maps, fills and verifies its initial pages.
+ *
+ * With pages `try` the ladder is walked from @c page_size down (1 GiB, 2 MiB hugetlb, 2 MiB
+ * transparent, regular) to the first rung that gives the whole initial size; each step down is
+ * counted and warned of once per reason. Takes about 0.1 s for each GiB of host memory.
+ *
+ * @param options see raffia_pool_options; NULL = all defaults
+ * @param pool_p  receives the pool, with one owner
+ * @return #RAFFIA_ERROR_NO_HUGE_PAGES with pages `on` and none to be had,
+ *         #RAFFIA_ERROR_OUT_OF_MEMORY, #RAFFIA_ERROR_UNSUPPORTED for flags the device cannot
+ * honour, #RAFFIA_ERROR_INVALID_ARGUMENT. Nothing is left behind on failure.
+ */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_create(const raffia_pool_options *options,
+                                                             raffia_pool **pool_p);
+
+/** @brief Adds an owner. Returns @p pool. */
+RAFFIA_API raffia_pool *raffia_pool_retain(raffia_pool *pool);
+
+/**
+ * @brief Drops an owner; NULL is ignored. The last one to go tears the pool down. While blocks are
+ *        live the teardown waits for the last of them to be freed: raffia_pool_free() stays legal
+ * on those blocks, everything else does not.
+ */
+RAFFIA_API void raffia_pool_release(raffia_pool *pool);
+
+/**
+ * @brief Allocates a block.
+ * @param pool      the pool
+ * @param bytes     size; 0 gives a block of one granule
+ * @param alignment a power of two up to the chunk size; 0 = the granule
+ * @param address_p receives the address
+ * @return #RAFFIA_ERROR_OUT_OF_MEMORY (the sentence says what is free, idle and largest, and which
+ *         setting limits it), #RAFFIA_ERROR_FORKED in a forked child
+ */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_alloc(raffia_pool *pool, size_t bytes,
+                                                            size_t alignment, void **address_p);
+
+/**
+ * @brief Frees a block by its address.
+ *
+ * An address that is not the start of a live block of this pool (foreign, interior, freed before)
+ * is refused with #RAFFIA_ERROR_BAD_ADDRESS and harms nothing. NULL is a success. In a forked child
+ * it does nothing and succeeds.
+ */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_free(raffia_pool *pool, void *address);
+
+/**
+ * @brief Allocates in the order of @p stream: the block may be used by work submitted to it after
+ *        this call. NULL is the default stream; on a device without streams only NULL is accepted.
+ */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_alloc_on(raffia_pool *pool,
+                                                               raffia_stream stream, size_t bytes,
+                                                               size_t alignment, void **address_p);
+
+/** @brief Frees in the order of @p stream: work submitted to it before may still use the block. */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_free_on(raffia_pool *pool,
+                                                              raffia_stream stream, void *address);
+
+/**
+ * @brief Changes the size of a live block without moving it.
+ * @return #RAFFIA_ERROR_OUT_OF_MEMORY if the space behind it is taken; the block is then unchanged
+ */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_resize(raffia_pool *pool, void *address,
+                                                             size_t bytes);
+
+/** @brief Describes the live block that contains @p address, which may be interior. */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_find(raffia_pool *pool, const void *address,
+                                                           raffia_block *block);
+
+/** @brief Fills in a snapshot of the pool. */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_query(raffia_pool *pool,
+                                                            raffia_pool_stats *stats);
+
+/**
+ * @brief Visits every block, live and free. The visitor runs under the pool's lock: it must not
+ * call into the pool.
+ */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_walk(raffia_pool *pool,
+                                                           raffia_block_visitor visitor,
+                                                           void *context);
+
+/**
+ * @brief Gives whole idle chunks back to the system.
+ * @param pool       the pool
+ * @param keep_bytes stop when no more than this is mapped
+ * @param released_p receives the bytes given back; may be NULL
+ */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_trim(raffia_pool *pool, size_t keep_bytes,
+                                                           size_t *released_p);
+
+/**
+ * @brief Changes the limit. Lowering it below what is mapped gives idle chunks back first; what is
+ *        live stays, and the pool does not grow until it is below the limit again.
+ * @return #RAFFIA_ERROR_LIMIT if @p maximum_bytes exceeds the addresses reserved at creation
+ */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_set_maximum(raffia_pool *pool,
+                                                                  size_t maximum_bytes);
+
+/**
+ * @brief Reads the page sizes back again and updates the report.
+ *
+ * Transparent huge pages may have been split since the pool was made; that is reported, not an
+ * error. Costs a pass over the page tables: for diagnosis, not for a loop.
+ */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_verify(raffia_pool *pool,
+                                                             raffia_page_report *report);
+
+/**
+ * @brief Verifies every invariant of the pool's bookkeeping. For tests and diagnosis.
+ * @return #RAFFIA_ERROR_CORRUPT with the first one that does not hold
+ */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_check(raffia_pool *pool);
+
+RAFFIA_END_DECLS
+
+#endif

@@ -1,0 +1,21 @@
+/**
+ * @file raffia.h
+ * @brief All of Raffia's public headers.
+ */
+#ifndef RAFFIA_RAFFIA_H
+#define RAFFIA_RAFFIA_H
+
+#include <raffia/base.h>
+#include <raffia/config.h>
+#include <raffia/device.h>
+#include <raffia/dtype.h>
+#include <raffia/load.h>
+#include <raffia/log.h>
+#include <raffia/pages.h>
+#include <raffia/pool.h>
+#include <raffia/resource.h>
+#include <raffia/status.h>
+#include <raffia/stream.h>
+#include <raffia/version.h>
+
+#endif

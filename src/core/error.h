@@ -1,0 +1,49 @@
+/*
+ * The calling thread's last failure.
+ *
+ * Whoever detects a failure first describes it, with everything it knows: what was asked, what
+ * happened, what can be done. Callers pass the status on; they add context only when they know
+ * something the detector could not (the file being loaded, the tensor concerned).
+ */
+#ifndef CORE_ERROR_H
+#define CORE_ERROR_H
+
+#include <raffia/status.h>
+
+/* Longest sentence kept, its NUL included; a longer one is cut and ends in "...". */
+#define CORE_ERROR_MAX 768
+
+/*
+ * Records a failure and returns `status`, so that it can be written as
+ *     return core_error(RAFFIA_ERROR_IO, "cannot open '%s': %s", path, strerror(errno));
+ * The native error is cleared.
+ */
+raffia_status core_error(raffia_status status, const char *format, ...) RAFFIA_PRINTF(2, 3);
+
+/* The same for a failed system call: keeps errno's name ("ENOMEM") as the native error and appends
+ * ": " and errno's text to the sentence. */
+raffia_status core_error_errno(raffia_status status, int error_number, const char *format, ...)
+    RAFFIA_PRINTF(3, 4);
+
+/* The same for a device driver's error, whose name is kept ("CUDA_ERROR_OUT_OF_MEMORY"). */
+raffia_status core_error_native(raffia_status status, const char *native_name, const char *format,
+                                ...) RAFFIA_PRINTF(3, 4);
+
+/* Puts "context: " in front of the sentence recorded last; status and native error stay. Returns
+ * the status recorded. */
+raffia_status core_error_prefix(const char *format, ...) RAFFIA_PRINTF(1, 2);
+
+/* Hands a failure from a worker thread to the thread that waits for it. */
+struct core_error_record {
+    raffia_status status;
+    char native[48];
+    char text[CORE_ERROR_MAX];
+};
+
+void core_error_save(struct core_error_record *record);
+raffia_status core_error_restore(const struct core_error_record *record);
+
+/* The status that fits an errno: ENOMEM -> OUT_OF_MEMORY, EACCES -> PERMISSION, ... */
+raffia_status core_status_of_errno(int error_number);
+
+#endif

@@ -1,0 +1,64 @@
+#include "core/fallbacks.h"
+
+#include "core/log.h"
+#include "core/text.h"
+
+#include <pthread.h>
+#include <string.h>
+
+/* Kinds x sizes x reasons that can really occur are far fewer; what does not fit is lumped together
+ * in the last row. */
+#define ROWS_MAX 64
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static raffia_fallback_count rows[ROWS_MAX];
+static size_t row_count;
+
+static bool same_step(const raffia_fallback_count *a, const raffia_fallback_count *b)
+{
+    return a->from_kind == b->from_kind && a->from_size == b->from_size &&
+           a->to_kind == b->to_kind && a->to_size == b->to_size && a->reason == b->reason;
+}
+
+/* Returns the count of the step after this one. */
+static uint64_t count_step(const raffia_fallback_count *step)
+{
+    for (size_t i = 0; i < row_count; i++)
+        if (same_step(&rows[i], step))
+            return ++rows[i].count;
+    if (row_count == ROWS_MAX)
+        return ++rows[ROWS_MAX - 1].count;
+    rows[row_count] = *step;
+    return rows[row_count++].count = 1;
+}
+
+void core_fallback(raffia_page_kind from_kind, size_t from_size, raffia_page_kind to_kind,
+                   size_t to_size, raffia_fallback_reason reason, const char *detail)
+{
+    raffia_fallback_count step = {.from_kind = from_kind,
+                                  .from_size = from_size,
+                                  .to_kind = to_kind,
+                                  .to_size = to_size,
+                                  .reason = reason};
+    pthread_mutex_lock(&lock);
+    uint64_t count = count_step(&step);
+    pthread_mutex_unlock(&lock);
+
+    char from_text[CORE_SIZE_TEXT_MAX], to_text[CORE_SIZE_TEXT_MAX];
+    core_log(count == 1 ? RAFFIA_LOG_WARN : RAFFIA_LOG_INFO, "no %s %s pages (%s: %s); %s%s%s%s",
+             core_format_size(from_size, from_text), raffia_page_kind_name(from_kind),
+             raffia_fallback_reason_name(reason), detail,
+             to_size ? "using " : "nothing left to try",
+             to_size ? core_format_size(to_size, to_text) : "", to_size ? " " : "",
+             to_size ? raffia_page_kind_name(to_kind) : "");
+}
+
+size_t raffia_fallbacks(raffia_fallback_count *copy, size_t capacity)
+{
+    pthread_mutex_lock(&lock);
+    size_t count = row_count;
+    if (capacity > 0)
+        memcpy(copy, rows, (count < capacity ? count : capacity) * sizeof *copy);
+    pthread_mutex_unlock(&lock);
+    return count;
+}

@@ -1,0 +1,75 @@
+#include "core/log.h"
+
+#include "core/settings.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#define LINE_MAX_BYTES 1024
+#define LEVEL_UNREAD   (-1)
+
+static atomic_int level_in_force = LEVEL_UNREAD;
+
+/* The sink and its context change together. */
+static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER;
+static raffia_log_sink user_sink;
+static void *user_context;
+
+static const char *level_name(raffia_log_level level)
+{
+    static const char *const names[] = {"off", "error", "warn", "info", "debug"};
+    return names[level];
+}
+
+raffia_log_level raffia_log_get_level(void)
+{
+    int level = atomic_load_explicit(&level_in_force, memory_order_relaxed);
+    if (level != LEVEL_UNREAD)
+        return (raffia_log_level)level;
+    /* Until the setting is read, what reading it logs (a bad value) goes out as a warning. */
+    int unread = LEVEL_UNREAD;
+    if (atomic_compare_exchange_strong(&level_in_force, &unread, RAFFIA_LOG_WARN)) {
+        int from_setting = (int)core_setting_choice(CORE_SETTING_LOG);
+        int warn = RAFFIA_LOG_WARN;
+        atomic_compare_exchange_strong(&level_in_force, &warn, from_setting);
+    }
+    return (raffia_log_level)atomic_load(&level_in_force);
+}
+
+void raffia_log_set_level(raffia_log_level level)
+{
+    int bounded = (int)level;
+    if (bounded > RAFFIA_LOG_DEBUG)
+        bounded = RAFFIA_LOG_DEBUG;
+    if (bounded < RAFFIA_LOG_OFF)
+        bounded = RAFFIA_LOG_OFF;
+    atomic_store(&level_in_force, bounded);
+}
+
+void raffia_log_set_sink(raffia_log_sink sink, void *context)
+{
+    pthread_mutex_lock(&sink_lock);
+    user_sink = sink;
+    user_context = context;
+    pthread_mutex_unlock(&sink_lock);
+}
+
+void core_log_write(raffia_log_level level, const char *format, ...)
+{
+    char line[LINE_MAX_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+
+    pthread_mutex_lock(&sink_lock);
+    raffia_log_sink sink = user_sink;
+    void *context = user_context;
+    pthread_mutex_unlock(&sink_lock);
+    if (sink)
+        sink(context, level, line);
+    else
+        fprintf(stderr, "raffia: %s: %s\n", level_name(level), line);
+}

@@ -1,0 +1,23 @@
+/*
+ * Leveled log. What each level is for stands in raffia/log.h.
+ */
+#ifndef CORE_LOG_H
+#define CORE_LOG_H
+
+#include <raffia/log.h>
+
+void core_log_write(raffia_log_level level, const char *format, ...) RAFFIA_PRINTF(2, 3);
+
+/* Costs one relaxed load when the level is not written: the arguments are not evaluated. */
+#define core_log(level, ...)                                                                       \
+    do {                                                                                           \
+        if ((level) <= raffia_log_get_level())                                                     \
+            core_log_write((level), __VA_ARGS__);                                                  \
+    } while (0)
+
+#define core_log_error(...) core_log(RAFFIA_LOG_ERROR, __VA_ARGS__)
+#define core_log_warn(...)  core_log(RAFFIA_LOG_WARN, __VA_ARGS__)
+#define core_log_info(...)  core_log(RAFFIA_LOG_INFO, __VA_ARGS__)
+#define core_log_debug(...) core_log(RAFFIA_LOG_DEBUG, __VA_ARGS__)
+
+#endif

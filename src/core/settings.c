@@ -1,0 +1,260 @@
+#include "core/settings.h"
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+
+#include <raffia/pages.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum type {
+    TYPE_SIZE,
+    TYPE_COUNT,
+    TYPE_SHARE,
+    TYPE_CHOICE,
+};
+
+struct choice {
+    const char *word;
+    unsigned value;
+};
+
+static const struct choice pages_choices[] = {
+    {"off", RAFFIA_PAGES_OFF},
+    {"try", RAFFIA_PAGES_TRY},
+    {"on", RAFFIA_PAGES_ON},
+    {0},
+};
+
+static const struct choice log_choices[] = {
+    {"off", RAFFIA_LOG_OFF},   {"error", RAFFIA_LOG_ERROR}, {"warn", RAFFIA_LOG_WARN},
+    {"info", RAFFIA_LOG_INFO}, {"debug", RAFFIA_LOG_DEBUG}, {0},
+};
+
+static const struct choice driver_choices[] = {
+    {"auto", CORE_DRIVER_AUTO},
+    {"cuda", CORE_DRIVER_CUDA},
+    {"host", CORE_DRIVER_HOST},
+    {"sim", CORE_DRIVER_SIM},
+    {0},
+};
+
+static const raffia_setting table[CORE_SETTING_COUNT] = {
+    [CORE_SETTING_PAGES] = {"pages", "RAFFIA_PAGES", "off", "huge pages: off, try or on"},
+    [CORE_SETTING_PAGE_SIZE] = {"page_size", "RAFFIA_PAGE_SIZE", "2MiB",
+                                "largest page size to try: 2MiB or 1GiB"},
+    [CORE_SETTING_LOG] = {"log", "RAFFIA_LOG", "warn",
+                          "log level: off, error, warn, info or debug"},
+    [CORE_SETTING_DRIVER] = {"driver", "RAFFIA_DRIVER", "auto",
+                             "driver of the default device: auto, cuda, host or sim"},
+    [CORE_SETTING_POOL_SHARE] = {"pool_share", "RAFFIA_POOL_SHARE", "8%",
+                                 "default pool size as a share of the device's memory, up to 16%"},
+    [CORE_SETTING_POOL_MAXIMUM] = {"pool_maximum", "RAFFIA_POOL_MAXIMUM", "16GiB",
+                                   "cap of the default pool size"},
+    [CORE_SETTING_THREADS] =
+        {"threads", "RAFFIA_THREADS", "0",
+         "threads that fill pages and read files; 0 = one for each CPU, at most 16"},
+    [CORE_SETTING_LOAD_BUDGET] = {"load_budget", "RAFFIA_LOAD_BUDGET", "64MiB",
+                                  "staging memory of one load"},
+};
+
+static const struct spec {
+    enum type type;
+    const struct choice *choices; /* TYPE_CHOICE */
+    double share_maximum;         /* TYPE_SHARE */
+    uint64_t count_maximum;       /* TYPE_COUNT */
+} specs[CORE_SETTING_COUNT] = {
+    [CORE_SETTING_PAGES] = {.type = TYPE_CHOICE, .choices = pages_choices},
+    [CORE_SETTING_PAGE_SIZE] = {.type = TYPE_SIZE},
+    [CORE_SETTING_LOG] = {.type = TYPE_CHOICE, .choices = log_choices},
+    [CORE_SETTING_DRIVER] = {.type = TYPE_CHOICE, .choices = driver_choices},
+    [CORE_SETTING_POOL_SHARE] = {.type = TYPE_SHARE, .share_maximum = 0.16},
+    [CORE_SETTING_POOL_MAXIMUM] = {.type = TYPE_SIZE},
+    [CORE_SETTING_THREADS] = {.type = TYPE_COUNT, .count_maximum = 1024},
+    [CORE_SETTING_LOAD_BUDGET] = {.type = TYPE_SIZE},
+};
+
+union value {
+    size_t size;
+    uint64_t count;
+    double share;
+    unsigned choice;
+};
+
+#define VALUE_TEXT_MAX 64
+
+/* Everything below is guarded by `lock`. Values are read on slow paths only. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct state {
+    bool configured; /* by raffia_config_set(); `text` and `value` hold it */
+    bool warned;     /* of a bad environment value */
+    char text[VALUE_TEXT_MAX];
+    union value value;
+} states[CORE_SETTING_COUNT];
+
+static raffia_status parse_choice(const struct choice *choices, const char *text, unsigned *value_p)
+{
+    char allowed[VALUE_TEXT_MAX] = "";
+    for (const struct choice *choice = choices; choice->word; choice++) {
+        if (strcmp(text, choice->word) == 0) {
+            *value_p = choice->value;
+            return RAFFIA_OK;
+        }
+        size_t length = strlen(allowed);
+        snprintf(allowed + length, sizeof allowed - length, "%s%s", length ? ", " : "",
+                 choice->word);
+    }
+    return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%s' is none of %s", text, allowed);
+}
+
+static raffia_status parse(enum core_setting setting, const char *text, union value *value)
+{
+    const struct spec *spec = &specs[setting];
+    raffia_status status;
+    switch (spec->type) {
+    case TYPE_SIZE:
+        return core_parse_size(text, &value->size);
+    case TYPE_COUNT:
+        return core_parse_count(text, spec->count_maximum, &value->count);
+    case TYPE_CHOICE:
+        return parse_choice(spec->choices, text, &value->choice);
+    case TYPE_SHARE:
+        status = core_parse_share(text, &value->share);
+        if (!status && value->share > spec->share_maximum)
+            return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%s' is more than the %g%% allowed",
+                              text, spec->share_maximum * 100);
+        return status;
+    }
+    return core_error(RAFFIA_ERROR_CORRUPT, "setting %s has no type", table[setting].name);
+}
+
+/* A setting as it stands: its text, its value, and where they come from. */
+struct reading {
+    const char *text;
+    union value value;
+    bool given; /* by the environment or raffia_config_set() rather than defaulted */
+    bool warn;  /* a bad value was met for the first time: raffia_last_error() says why */
+};
+
+/* The text may be that of `states`: with the lock held it stays valid. */
+static struct reading read_locked(enum core_setting setting)
+{
+    struct state *state = &states[setting];
+    if (state->configured)
+        return (struct reading){.text = state->text, .value = state->value, .given = true};
+    struct reading reading = {.text = getenv(table[setting].environment)};
+    bool present = reading.text && *reading.text;
+    if (present && parse(setting, reading.text, &reading.value) == RAFFIA_OK) {
+        reading.given = true;
+        return reading;
+    }
+    reading.warn = present && !state->warned;
+    state->warned |= reading.warn;
+    reading.text = table[setting].fallback;
+    return reading;
+}
+
+static struct reading read_setting(enum core_setting setting)
+{
+    pthread_mutex_lock(&lock);
+    struct reading reading = read_locked(setting);
+    pthread_mutex_unlock(&lock);
+    /* Outside the lock: the log's sink may be the user's, and may ask for a setting. */
+    if (reading.warn)
+        core_log_write(RAFFIA_LOG_WARN, "%s is ignored: %s; using %s", table[setting].environment,
+                       raffia_last_error(), table[setting].fallback);
+    if (!reading.given)
+        parse(setting, table[setting].fallback, &reading.value);
+    return reading;
+}
+
+size_t core_setting_size(enum core_setting setting)
+{
+    return read_setting(setting).value.size;
+}
+
+uint64_t core_setting_count(enum core_setting setting)
+{
+    return read_setting(setting).value.count;
+}
+
+double core_setting_share(enum core_setting setting)
+{
+    return read_setting(setting).value.share;
+}
+
+unsigned core_setting_choice(enum core_setting setting)
+{
+    return read_setting(setting).value.choice;
+}
+
+bool core_setting_given(enum core_setting setting)
+{
+    return read_setting(setting).given;
+}
+
+static raffia_status find_setting(const char *name, enum core_setting *setting_p)
+{
+    for (int i = 0; name && i < CORE_SETTING_COUNT; i++)
+        if (strcmp(name, table[i].name) == 0) {
+            *setting_p = (enum core_setting)i;
+            return RAFFIA_OK;
+        }
+    return core_error(RAFFIA_ERROR_NOT_FOUND, "there is no setting '%s'", name ? name : "(null)");
+}
+
+raffia_status raffia_config_set(const char *name, const char *text)
+{
+    enum core_setting setting;
+    raffia_status status = find_setting(name, &setting);
+    if (status)
+        return status;
+    union value value = {0};
+    if (text) {
+        status = parse(setting, text, &value);
+        if (status)
+            return core_error_prefix("setting %s", name);
+        if (strlen(text) >= VALUE_TEXT_MAX)
+            return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                              "setting %s: the value is longer than %d characters", name,
+                              VALUE_TEXT_MAX - 1);
+    }
+    pthread_mutex_lock(&lock);
+    struct state *state = &states[setting];
+    state->configured = text != NULL;
+    state->value = value;
+    snprintf(state->text, sizeof state->text, "%s", text ? text : "");
+    pthread_mutex_unlock(&lock);
+    if (setting == CORE_SETTING_LOG)
+        raffia_log_set_level((raffia_log_level)core_setting_choice(CORE_SETTING_LOG));
+    return RAFFIA_OK;
+}
+
+raffia_status raffia_config_get(const char *name, char *buffer, size_t capacity)
+{
+    enum core_setting setting;
+    raffia_status status = find_setting(name, &setting);
+    if (status)
+        return status;
+    pthread_mutex_lock(&lock);
+    struct reading reading = read_locked(setting);
+    size_t length = strlen(reading.text);
+    if (length < capacity)
+        memcpy(buffer, reading.text, length + 1);
+    pthread_mutex_unlock(&lock);
+    if (length >= capacity)
+        return core_error(RAFFIA_ERROR_LIMIT,
+                          "setting %s: its text needs %zu bytes, the buffer has %zu", name,
+                          length + 1, capacity);
+    return RAFFIA_OK;
+}
+
+const raffia_setting *raffia_config_settings(size_t *count)
+{
+    *count = CORE_SETTING_COUNT;
+    return table;
+}

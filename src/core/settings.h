@@ -1,0 +1,40 @@
+/*
+ * Process-wide settings: one typed table. Precedence is default < environment <
+ * raffia_config_set(); the explicit option of a call, which beats all three, is the caller's
+ * business.
+ */
+#ifndef CORE_SETTINGS_H
+#define CORE_SETTINGS_H
+
+#include <raffia/config.h>
+
+enum core_setting {
+    CORE_SETTING_PAGES,        /* choice: raffia_pages_mode */
+    CORE_SETTING_PAGE_SIZE,    /* size */
+    CORE_SETTING_LOG,          /* choice: raffia_log_level */
+    CORE_SETTING_DRIVER,       /* choice: enum core_driver_choice */
+    CORE_SETTING_POOL_SHARE,   /* share of the device's memory */
+    CORE_SETTING_POOL_MAXIMUM, /* size: cap of the default pool */
+    CORE_SETTING_THREADS,      /* count: 0 = one for each CPU */
+    CORE_SETTING_LOAD_BUDGET,  /* size */
+    CORE_SETTING_COUNT,
+};
+
+enum core_driver_choice {
+    CORE_DRIVER_AUTO,
+    CORE_DRIVER_CUDA,
+    CORE_DRIVER_HOST,
+    CORE_DRIVER_SIM,
+};
+
+/* The value in force. A bad environment value is warned of once, here, and the default returned.
+ * The setting must be of the type read. */
+size_t core_setting_size(enum core_setting setting);
+uint64_t core_setting_count(enum core_setting setting);
+double core_setting_share(enum core_setting setting);
+unsigned core_setting_choice(enum core_setting setting);
+
+/* True if the environment or raffia_config_set() gave a usable value. */
+bool core_setting_given(enum core_setting setting);
+
+#endif

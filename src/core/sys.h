@@ -1,0 +1,64 @@
+/*
+ * The system calls the library makes, one thin function each, so that tests can fail any of them.
+ *
+ * All behave as their namesakes: -1 (or MAP_FAILED, or NULL) with errno set. Injected failures
+ * carry an errno that the call can really return. Calls newer than the C library are declared here
+ * too and give ENOSYS where the kernel lacks them: nothing is assumed from a version number.
+ */
+#ifndef CORE_SYS_H
+#define CORE_SYS_H
+
+#include <raffia/base.h>
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/* Memory. */
+void *sys_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+int sys_munmap(void *address, size_t bytes);
+int sys_madvise(void *address, size_t bytes, int advice);
+int sys_memfd_create(const char *name, unsigned flags);
+int sys_ftruncate(int fd, off_t bytes);
+int sys_mbind(void *address, size_t bytes, int node);
+
+/* Files. */
+int sys_open(const char *path, int flags);
+int sys_close(int fd);
+int sys_fstat(int fd, struct stat *status);
+int sys_fstatfs(int fd, struct statfs *status);
+ssize_t sys_pread(int fd, void *buffer, size_t bytes, off_t offset);
+ssize_t sys_preadv(int fd, const struct iovec *pieces, int count, off_t offset);
+ssize_t sys_preadv2(int fd, const struct iovec *pieces, int count, off_t offset, int flags);
+int sys_ioctl(int fd, unsigned long request, void *argument);
+
+/* Pages of a file that are in the page cache (cachestat(2), Linux 6.5). */
+int sys_cachestat(int fd, uint64_t offset, uint64_t bytes, uint64_t *cached_pages);
+
+/* Memory and file-offset alignment that O_DIRECT needs on this file (statx(2), Linux 6.1); 0 where
+ * the file cannot be read directly; -1 with ENOSYS where the kernel does not say. */
+int sys_direct_alignment(int fd, size_t *memory_alignment, size_t *offset_alignment);
+
+/* Threads: an error number, as pthread_create(3). */
+int sys_thread_create(pthread_t *thread, void *(*entry)(void *), void *argument);
+
+/*
+ * Reads a small text file (/proc, /sys) whole, ended by a NUL; longer ones are cut. Returns the
+ * length or -1. `path` is taken below the root of sys_set_root().
+ */
+ssize_t sys_read_text(const char *path, char *buffer, size_t capacity);
+
+/* Reads a text file that holds one unsigned number. Returns 0, or -1 with errno set (EINVAL if it
+ * holds something else). */
+int sys_read_number(const char *path, uint64_t *value_p);
+
+/* For tests: a directory under which sys_read_text() and sys_read_number() look for /proc and /sys.
+ * NULL restores the real one. The string is not copied. Not thread-safe. */
+void sys_set_root(const char *root);
+
+/* The root now, "" for the real one; for code that must list a directory. */
+const char *sys_root(void);
+
+#endif

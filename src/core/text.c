@@ -1,0 +1,167 @@
+#include "core/text.h"
+
+#include "core/checked.h"
+#include "core/error.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct unit {
+    const char *name;
+    size_t bytes;
+} units[] = {
+    {"", 1},
+    {"B", 1},
+    {"KiB", (size_t)1 << 10},
+    {"MiB", (size_t)1 << 20},
+    {"GiB", (size_t)1 << 30},
+    {"TiB", (size_t)1 << 40},
+    {"kB", 1000},
+    {"KB", 1000},
+    {"MB", 1000 * 1000},
+    {"GB", 1000 * 1000 * 1000},
+    {"TB", (size_t)1000 * 1000 * 1000 * 1000},
+};
+
+static raffia_status not_a(const char *what, const char *text, const char *example)
+{
+    return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%s' is not %s (write it like %s)", text,
+                      what, example);
+}
+
+static bool digit(char c)
+{
+    return isdigit((unsigned char)c) != 0;
+}
+
+/* Reads digits at *cursor; false if there is none or they overflow. */
+static bool read_digits(const char **cursor, size_t *value_p)
+{
+    size_t value = 0;
+    const char *c = *cursor;
+    if (!digit(*c))
+        return false;
+    for (; digit(*c); c++)
+        if (!core_multiply(value, 10, &value) || !core_add(value, (size_t)(*c - '0'), &value))
+            return false;
+    *cursor = c;
+    *value_p = value;
+    return true;
+}
+
+/* Adds the fraction behind the point, in units of `unit` bytes; it must be a whole number of bytes.
+ */
+static bool add_fraction(const char *digits, const char *end, size_t unit, size_t *bytes)
+{
+    size_t numerator = 0, denominator = 1;
+    for (const char *c = digits; c < end; c++)
+        if (!core_multiply(numerator, 10, &numerator) ||
+            !core_multiply(denominator, 10, &denominator) ||
+            !core_add(numerator, (size_t)(*c - '0'), &numerator))
+            return false;
+    size_t scaled;
+    if (!core_multiply(numerator, unit, &scaled) || scaled % denominator != 0)
+        return false;
+    return core_add(*bytes, scaled / denominator, bytes);
+}
+
+static const struct unit *find_unit(const char *name)
+{
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(name, units[i].name) == 0)
+            return &units[i];
+    return NULL;
+}
+
+raffia_status core_parse_size(const char *text, size_t *bytes_p)
+{
+    static const char what[] = "a size", example[] = "64MiB, 1.5GiB, 4096 or none";
+    if (strcmp(text, "none") == 0) {
+        *bytes_p = RAFFIA_NONE;
+        return RAFFIA_OK;
+    }
+    const char *cursor = text;
+    size_t whole;
+    if (!read_digits(&cursor, &whole))
+        return not_a(what, text, example);
+    const char *fraction = NULL, *fraction_end = NULL;
+    if (*cursor == '.') {
+        fraction = ++cursor;
+        while (digit(*cursor))
+            cursor++;
+        fraction_end = cursor;
+        if (fraction == fraction_end)
+            return not_a(what, text, example);
+    }
+    const struct unit *unit = find_unit(cursor);
+    size_t bytes;
+    if (!unit || !core_multiply(whole, unit->bytes, &bytes) ||
+        (fraction && !add_fraction(fraction, fraction_end, unit->bytes, &bytes)) ||
+        bytes == RAFFIA_NONE)
+        return not_a(what, text, example);
+    *bytes_p = bytes;
+    return RAFFIA_OK;
+}
+
+raffia_status core_parse_share(const char *text, double *share_p)
+{
+    char *end;
+    if (!digit(*text))
+        return not_a("a share", text, "8%");
+    errno = 0;
+    double percent = strtod(text, &end);
+    if (errno || strcmp(end, "%") != 0 || !(percent >= 0 && percent <= 100) ||
+        strspn(text, "0123456789.") != (size_t)(end - text))
+        return not_a("a share from 0% to 100%", text, "8%");
+    *share_p = percent / 100;
+    return RAFFIA_OK;
+}
+
+raffia_status core_parse_count(const char *text, uint64_t maximum, uint64_t *count_p)
+{
+    const char *cursor = text;
+    size_t value;
+    if (!read_digits(&cursor, &value) || *cursor != '\0')
+        return not_a("a whole number", text, "16");
+    if (value > maximum)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "%s is more than the %llu allowed", text,
+                          (unsigned long long)maximum);
+    *count_p = value;
+    return RAFFIA_OK;
+}
+
+raffia_status core_parse_bool(const char *text, bool *value_p)
+{
+    static const char *const words[2][4] = {{"0", "false", "no", "off"},
+                                            {"1", "true", "yes", "on"}};
+    for (int value = 0; value < 2; value++)
+        for (int i = 0; i < 4; i++)
+            if (strcmp(text, words[value][i]) == 0) {
+                *value_p = value == 1;
+                return RAFFIA_OK;
+            }
+    return not_a("a switch", text, "on or off");
+}
+
+const char *core_format_size(size_t bytes, char buffer[static CORE_SIZE_TEXT_MAX])
+{
+    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    if (bytes == RAFFIA_NONE) {
+        snprintf(buffer, CORE_SIZE_TEXT_MAX, "none");
+        return buffer;
+    }
+    int step = 0;
+    size_t unit = 1;
+    while (step < 4 && bytes / unit >= 1024) {
+        unit *= 1024;
+        step++;
+    }
+    if (bytes % unit == 0)
+        snprintf(buffer, CORE_SIZE_TEXT_MAX, "%zu %s", bytes / unit, names[step]);
+    else
+        snprintf(buffer, CORE_SIZE_TEXT_MAX, "%.2f %s", (double)bytes / (double)unit, names[step]);
+    return buffer;
+}

@@ -1,0 +1,76 @@
+/*
+ * The page store: physical memory of one device, one page kind and size, and one sharing group.
+ *
+ * It owns every chunk, keeps the sum of their sizes under a limit, and gives memory back to the
+ * system. Pools (and later their sub-pools) own addresses and *borrow* chunks to put behind them,
+ * so no pool strands memory that another could use. A chunk that comes back is kept for the next
+ * borrower if it is remappable, else destroyed.
+ *
+ * Thread-safe. The store's lock is the innermost one above the driver and is not held during driver
+ * calls that may take long (create, map, unmap).
+ */
+#ifndef PAGES_PAGE_STORE_H
+#define PAGES_PAGE_STORE_H
+
+#include "driver/driver.h"
+
+#include <raffia/base.h>
+#include <raffia/pages.h>
+#include <raffia/status.h>
+
+struct page_store;
+
+struct page_store_options {
+    struct driver_device device;
+    raffia_page_kind kind;
+    size_t page_size;
+    size_t limit_bytes; /* of all chunks together, lent and kept */
+    bool remappable;
+    enum driver_handle_type handle;
+    int numa_node; /* -1: any */
+    unsigned threads;
+};
+
+/* Chunks lent to one borrower, mapped at one address. */
+struct page_loan {
+    driver_chunk chunk;
+    void *at;
+    size_t bytes;
+};
+
+struct page_store_stats {
+    size_t lent_bytes;
+    size_t kept_bytes; /* idle, ready for the next borrower */
+    size_t limit_bytes;
+    size_t peak_bytes;
+    size_t chunks;         /* lent and kept */
+    uint64_t driver_calls; /* create, map, unmap, destroy */
+};
+
+raffia_status page_store_create(const struct page_store_options *options,
+                                struct page_store **store_p);
+
+/* Pre: no loans. Destroys the chunks kept. NULL is ignored. */
+void page_store_destroy(struct page_store *store);
+
+/*
+ * Puts a chunk of `bytes` (a multiple of the page size) behind the reserved addresses at `at`. On
+ * success every page is there and verified as the driver can. OUT_OF_MEMORY or LIMIT otherwise,
+ * with *reason set, and nothing changed.
+ */
+raffia_status page_store_borrow(struct page_store *store, void *at, size_t bytes,
+                                struct page_loan *loan, raffia_fallback_reason *reason);
+
+/* Takes a chunk back from its address. Nobody may be using it. A driver failure leaves the loan as
+ * it was. */
+raffia_status page_store_return(struct page_store *store, struct page_loan *loan);
+
+/* Gives kept chunks back to the system until at most `keep_bytes` are kept. */
+raffia_status page_store_trim(struct page_store *store, size_t keep_bytes, size_t *released_p);
+
+/* Lowering it below what is lent stops further borrowing; nothing is taken away. */
+void page_store_set_limit(struct page_store *store, size_t limit_bytes);
+
+void page_store_query(struct page_store *store, struct page_store_stats *stats);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * Pools from the inside: how policy makes one. Everything else about a pool is in raffia/pool.h.
+ *
+ * A pool is an address range, a page store it borrows chunks from, and a space that says which
+ * bytes of the chunks are free. The range is cut into slots of one chunk each; a slot is mapped or
+ * not.
+ *
+ * Lock order, outermost first:
+ *   1. pool growth lock   one grower (or trimmer) at a time; held during driver calls
+ *   2. pool lock          the space, the slots' states, the counters; never held during a driver
+ * call that can block
+ *   3. page store lock
+ */
+#ifndef POOL_POOL_H
+#define POOL_POOL_H
+
+#include "driver/driver.h"
+
+#include <raffia/pool.h>
+
+/* Everything about a new pool, decided. */
+struct pool_plan {
+    struct driver_device device;
+    const char *name; /* copied */
+    raffia_page_kind kind;
+    size_t page_size;
+    size_t initial_bytes; /* whole pages; may be 0 */
+    size_t maximum_bytes; /* whole pages; at least initial_bytes */
+    size_t chunk_bytes;   /* whole pages */
+    size_t granule;
+    unsigned flags; /* raffia_pool_flags */
+    unsigned threads;
+    int numa_node; /* -1: any */
+
+    /* For the report: the first rung tried, and why it was refused if it was. */
+    raffia_page_kind asked_kind;
+    size_t asked_size;
+    raffia_fallback_reason asked_refused;
+};
+
+/*
+ * Builds the pool and maps its initial bytes, all or nothing. On failure *reason says why this kind
+ * of page could not be had, or is NONE when the failure has nothing to do with pages.
+ */
+raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
+                          raffia_fallback_reason *reason);
+
+#endif

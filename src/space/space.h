@@ -1,0 +1,117 @@
+/*
+ * Free space over a range of offsets: pure bookkeeping, no memory is touched and no driver known.
+ *
+ * The range [0, range_bytes) starts out *absent*. The owner adds parts when they are mapped and
+ * removes them, while they are free, before they are unmapped. What is present is always either in
+ * blocks or free, and neighbouring free space is one stretch: it is merged the moment it touches.
+ *
+ * Sizes and offsets are bytes and multiples of the granule. Not thread-safe: the owner's lock
+ * covers it. Nothing allocates host memory on the way that frees a block, so a free cannot fail for
+ * want of it.
+ */
+#ifndef SPACE_SPACE_H
+#define SPACE_SPACE_H
+
+#include <raffia/base.h>
+#include <raffia/status.h>
+
+struct space;
+
+/* Names a block without a search. Valid until the block is freed; 0 is never valid. */
+typedef uint64_t space_handle;
+
+/* What a block is doing. Kept here, in one place, for everybody who asks. */
+enum space_state {
+    SPACE_FREE = 0, /* nobody's; may be allocated */
+    SPACE_HELD,     /* handed out */
+    SPACE_CACHED,   /* kept by a cache for reuse: not free, not handed out */
+    SPACE_PENDING,  /* freed on a stream that has not got there yet */
+    SPACE_STATES,
+};
+
+struct space_options {
+    size_t range_bytes; /* end of the offsets; a multiple of the granule */
+    size_t granule;     /* a power of two */
+};
+
+/* Where in the range an allocation should go. */
+enum space_placement {
+    SPACE_PLACE_ANY = 0, /* where it hurts the least */
+    SPACE_PLACE_LOW,     /* towards the start: long-lived blocks */
+    SPACE_PLACE_HIGH,    /* towards the end: short-lived blocks */
+};
+
+struct space_request {
+    size_t bytes;     /* at least 1; rounded up to the granule */
+    size_t alignment; /* of the offset; a power of two; below the granule it means the granule */
+    enum space_placement placement;
+};
+
+struct space_block {
+    space_handle handle; /* 0 for free space */
+    size_t offset;
+    size_t bytes;
+    size_t requested; /* what space_request.bytes said; `bytes` for free space */
+    enum space_state state;
+};
+
+struct space_stats {
+    size_t present_bytes; /* added and not removed */
+    size_t free_bytes;
+    size_t largest_free; /* exact, not the floor of a size class */
+    size_t free_blocks;
+    size_t blocks;                    /* not free */
+    size_t state_bytes[SPACE_STATES]; /* per state; SPACE_FREE is free_bytes */
+    size_t requested_bytes;           /* over blocks that are SPACE_HELD */
+};
+
+/* OUT_OF_HOST_MEMORY, INVALID_ARGUMENT. */
+raffia_status space_create(const struct space_options *options, struct space **space_p);
+
+/* Whatever is still in it. NULL is ignored. */
+void space_destroy(struct space *space);
+
+/* Makes an absent part of the range present and free. OUT_OF_HOST_MEMORY leaves it absent. */
+raffia_status space_add(struct space *space, size_t offset, size_t bytes);
+
+/* Makes a present part absent. BUSY, and nothing changes, unless all of it is free. */
+raffia_status space_remove(struct space *space, size_t offset, size_t bytes);
+
+/* Takes a block. It is SPACE_HELD. OUT_OF_MEMORY if no stretch of free space holds it;
+ * OUT_OF_HOST_MEMORY. Failing is as cheap as succeeding, and records no sentence: the pool knows
+ * more to say. */
+raffia_status space_allocate(struct space *space, const struct space_request *request,
+                             struct space_block *block);
+
+/* Frees a block by its handle. BAD_ADDRESS if there is none such. */
+raffia_status space_free(struct space *space, space_handle handle);
+
+/* Describes the block that starts at `offset`; BAD_ADDRESS if none starts exactly there (free
+ * space, the inside of a block, absent, outside). Constant time, no sentence recorded. */
+raffia_status space_find(struct space *space, size_t offset, struct space_block *block);
+
+/* Describes the block or stretch of free space that contains `offset`; NOT_FOUND where the range is
+ * absent. May take time linear in the number of blocks. */
+raffia_status space_containing(struct space *space, size_t offset, struct space_block *block);
+
+/* Grows into the free space behind the block, or gives the tail back. OUT_OF_MEMORY if there is not
+ * enough behind it; the block is then unchanged. The handle stays valid. */
+raffia_status space_resize(struct space *space, space_handle handle, size_t bytes);
+
+/* Changes the state of a block to anything but SPACE_FREE. */
+raffia_status space_set_state(struct space *space, space_handle handle, enum space_state state);
+
+void space_query(struct space *space, struct space_stats *stats);
+
+/* Whether all of [offset, offset + bytes) is present and free. */
+bool space_is_free(struct space *space, size_t offset, size_t bytes);
+
+/* Visits blocks and free stretches in order of offset, until the visitor returns false. Absent
+ * parts are passed over. The visitor must not change the space. */
+typedef bool (*space_visitor)(void *context, const struct space_block *block);
+void space_walk(struct space *space, space_visitor visitor, void *context);
+
+/* Verifies every invariant. CORRUPT, with a sentence, for the first that does not hold. */
+raffia_status space_check(struct space *space);
+
+#endif

@@ -1,0 +1,107 @@
+#include "core/text.h"
+#include "support/cmocka.h"
+
+#include <string.h>
+
+static void accepts(const char *text, size_t expected)
+{
+    size_t bytes = 0;
+    assert_ok(core_parse_size(text, &bytes));
+    assert_int_equal(bytes, expected);
+}
+
+static void refuses(const char *text)
+{
+    size_t bytes = 4711;
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, core_parse_size(text, &bytes));
+    assert_int_equal(bytes, 4711);
+}
+
+static void sizes_are_parsed_strictly(void **state)
+{
+    (void)state;
+    accepts("0", 0);
+    accepts("4096", 4096);
+    accepts("4096B", 4096);
+    accepts("64MiB", (size_t)64 << 20);
+    accepts("1.5GiB", (size_t)3 << 29);
+    accepts("2GB", 2000000000);
+    accepts("7kB", 7000);
+    accepts("7KB", 7000);
+    accepts("1TiB", (size_t)1 << 40);
+    accepts("none", RAFFIA_NONE);
+    accepts("18446744073709551614", SIZE_MAX - 1);
+    static const char *const bad[] = {"",
+                                      " 1",
+                                      "1 ",
+                                      "-1",
+                                      "+1",
+                                      "1 MiB",
+                                      "MiB",
+                                      "0x10",
+                                      "1mib",
+                                      "1M",
+                                      "1.MiB",
+                                      ".5GiB",
+                                      "1.5",
+                                      "0.3B",
+                                      "1e3",
+                                      "NONE",
+                                      "1MiBB",
+                                      "1,5GiB",
+                                      "1..5GB",
+                                      "nan",
+                                      "inf",
+                                      "18446744073709551615",
+                                      "18446744073709551616",
+                                      "17179869184GiB",
+                                      "1.0000000000000000000001GiB"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        refuses(bad[i]);
+}
+
+static void shares_counts_and_switches(void **state)
+{
+    (void)state;
+    double share = -1;
+    assert_ok(core_parse_share("8%", &share));
+    assert_float_equal(share, 0.08, 1e-12);
+    assert_ok(core_parse_share("12.5%", &share));
+    assert_float_equal(share, 0.125, 1e-12);
+    static const char *const bad[] = {"8",    "101%", "-1%", "%",   "1e1%",
+                                      "nan%", " 8%",  "8 %", "0x8%"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, core_parse_share(bad[i], &share));
+    uint64_t count = 0;
+    assert_ok(core_parse_count("16", 16, &count));
+    assert_int_equal(count, 16);
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, core_parse_count("17", 16, &count));
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, core_parse_count("1x", 16, &count));
+    bool on = false;
+    assert_ok(core_parse_bool("yes", &on));
+    assert_true(on);
+    assert_ok(core_parse_bool("off", &on));
+    assert_false(on);
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, core_parse_bool("maybe", &on));
+}
+
+static void sizes_are_formatted_for_people(void **state)
+{
+    (void)state;
+    char text[CORE_SIZE_TEXT_MAX];
+    assert_string_equal(core_format_size(0, text), "0 B");
+    assert_string_equal(core_format_size(1023, text), "1023 B");
+    assert_string_equal(core_format_size((size_t)2 << 20, text), "2 MiB");
+    assert_string_equal(core_format_size((size_t)3 << 29, text), "1.50 GiB");
+    assert_string_equal(core_format_size(RAFFIA_NONE, text), "none");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_are_parsed_strictly),
+        cmocka_unit_test(shares_counts_and_switches),
+        cmocka_unit_test(sizes_are_formatted_for_people),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
