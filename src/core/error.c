@@ -106,22 +106,42 @@ raffia_status core_error_errno(raffia_status status, int error_number, const cha
     return status;
 }
 
+RAFFIA_PRINTF(2, 0)
+static void prefix_text(struct core_error_record *record, const char *format, va_list arguments)
+{
+    char text[CORE_ERROR_MAX];
+    format_text(text, format, arguments);
+    size_t length = strlen(text);
+    int added = snprintf(text + length, sizeof text - length, ": %s", record->text);
+    if ((size_t)added >= sizeof text - length)
+        memcpy(text + sizeof text - 4, "...", 4);
+    memcpy(record->text, text, sizeof text);
+}
+
 raffia_status core_error_prefix(const char *format, ...)
 {
     struct core_error_record *record = own_record();
     if (!record)
         return status_without_record;
-    char text[CORE_ERROR_MAX];
     va_list arguments;
     va_start(arguments, format);
-    format_text(text, format, arguments);
+    prefix_text(record, format, arguments);
     va_end(arguments);
-    size_t length = strlen(text);
-    if (snprintf(text + length, sizeof text - length, ": %s", record->text) >=
-        (int)(sizeof text - length))
-        memcpy(text + sizeof text - 4, "...", 4);
-    memcpy(record->text, text, sizeof text);
     return record->status;
+}
+
+raffia_status core_error_prefix_as(raffia_status status, const char *format, ...)
+{
+    status_without_record = status;
+    struct core_error_record *record = own_record();
+    if (!record)
+        return status;
+    record->status = status;
+    va_list arguments;
+    va_start(arguments, format);
+    prefix_text(record, format, arguments);
+    va_end(arguments);
+    return status;
 }
 
 void core_error_save(struct core_error_record *record)
