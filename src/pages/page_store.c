@@ -260,9 +260,8 @@ raffia_status page_store_return(struct page_store *store, struct page_loan *loan
         put_kept(store, record);
     pthread_mutex_unlock(&store->lock);
     *loan = (struct page_loan){0};
-    if (!keep && end_moving(store, record))
-        core_log_warn("a chunk that came back cannot be given to the system yet: %s",
-                      raffia_last_error());
+    if (!keep)
+        (void)end_moving(store, record); /* or it is kept */
     return RAFFIA_OK;
 }
 

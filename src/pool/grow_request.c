@@ -1,0 +1,135 @@
+/* Growth for one request: find where it is cheapest, map, and take the block before others can. */
+#include "core/checked.h"
+#include "pool/pool_internal.h"
+
+/* Free space next to a new chunk can be taken by others while the chunk is being mapped. After so
+ * many thefts the request is given a stretch of new chunks only, which nobody can take. */
+#define POOL_THEFTS_SUFFERED 3
+
+/* Bounds the loop: each attempt maps something or gives something back, but none is wasted twice.
+ */
+#define POOL_GROW_ATTEMPTS 16
+
+struct growth {
+    struct raffia_pool *pool;
+    const struct space_request *request;
+    struct space_block *block;
+    unsigned thefts;
+    bool device_refused;
+    struct core_error_record refusal; /* what the device said */
+};
+
+enum outcome {
+    OUTCOME_DONE,   /* with a status that is final */
+    OUTCOME_AGAIN,  /* something changed: worth another attempt */
+    OUTCOME_REFUSE, /* out of memory; the sentence is still to be made */
+};
+
+/* Whether failing to borrow means that there is no memory, rather than that something broke. */
+static bool is_shortage(raffia_status status)
+{
+    return status == RAFFIA_ERROR_OUT_OF_MEMORY || status == RAFFIA_ERROR_LIMIT;
+}
+
+/* Pool lock held. */
+static size_t idle_outside(struct raffia_pool *pool, const struct pool_interval *interval)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < pool->slot_count; i++)
+        if ((i < pool_first_slot(pool, interval) || i >= pool_end_slot(pool, interval)) &&
+            space_is_free(pool->space, pool_slot_offset(pool, i), pool_slot_bytes(pool, i)))
+            bytes += pool_slot_bytes(pool, i);
+    return bytes;
+}
+
+/* Gives back up to `wanted` bytes of chunks that lie idle elsewhere, if at least `minimum` can go.
+ */
+static enum outcome make_room(struct raffia_pool *pool, const struct pool_interval *interval,
+                              size_t wanted, size_t minimum)
+{
+    pthread_mutex_lock(&pool->lock);
+    const bool worthwhile = idle_outside(pool, interval) >= minimum;
+    pthread_mutex_unlock(&pool->lock);
+    size_t released = 0;
+    if (worthwhile)
+        (void)pool_reclaim(pool, wanted, interval, &released);
+    return released ? OUTCOME_AGAIN : OUTCOME_REFUSE;
+}
+
+static enum outcome fill_and_take(struct growth *growth, const struct pool_interval *interval,
+                                  raffia_status *status_p)
+{
+    struct raffia_pool *pool = growth->pool;
+    raffia_fallback_reason reason;
+    raffia_status status = pool_fill(pool, interval, &reason);
+    growth->device_refused = is_shortage(status);
+    if (growth->device_refused) {
+        core_error_save(&growth->refusal);
+        return make_room(pool, interval, interval->missing, 1);
+    }
+    if (status) {
+        *status_p = core_error_prefix("pool '%s' cannot grow", pool->name);
+        return OUTCOME_DONE;
+    }
+    pthread_mutex_lock(&pool->lock);
+    status = pool_admit(pool, interval);
+    const bool admitted = !status;
+    if (admitted)
+        status = space_allocate(pool->space, growth->request, growth->block);
+    if (!status) {
+        pool_count_block(pool, growth->block);
+        pool->misses++;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (!admitted)
+        pool_drop_loaned(pool, interval);
+    *status_p = status;
+    if (admitted && status == RAFFIA_ERROR_OUT_OF_MEMORY) {
+        growth->thefts++;
+        return OUTCOME_AGAIN;
+    }
+    return OUTCOME_DONE;
+}
+
+static enum outcome attempt(struct growth *growth, raffia_status *status_p)
+{
+    struct raffia_pool *pool = growth->pool;
+    struct pool_interval interval;
+    pthread_mutex_lock(&pool->lock);
+    *status_p = space_allocate(pool->space, growth->request, growth->block);
+    if (!*status_p) {
+        pool_count_block(pool, growth->block);
+        pool->hits++;
+    }
+    const bool short_of_space = *status_p == RAFFIA_ERROR_OUT_OF_MEMORY;
+    const bool alone = growth->thefts >= POOL_THEFTS_SUFFERED;
+    const bool found = short_of_space && pool_find_window(pool, growth->request, alone, &interval);
+    pthread_mutex_unlock(&pool->lock);
+    if (!short_of_space)
+        return OUTCOME_DONE;
+    growth->device_refused = false;
+    if (!found)
+        return OUTCOME_REFUSE;
+    const size_t budget = pool_budget(pool);
+    if (interval.missing > budget) {
+        const size_t shortfall = interval.missing - budget;
+        return make_room(pool, &interval, shortfall, shortfall);
+    }
+    return fill_and_take(growth, &interval, status_p);
+}
+
+raffia_status pool_grow_for_request(struct raffia_pool *pool, const struct space_request *request,
+                                    struct space_block *block)
+{
+    struct growth growth = {.pool = pool, .request = request, .block = block};
+    raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
+    enum outcome outcome = OUTCOME_AGAIN;
+    pthread_mutex_lock(&pool->growth_lock);
+    for (int i = 0; outcome == OUTCOME_AGAIN && i < POOL_GROW_ATTEMPTS; i++)
+        outcome = attempt(&growth, &status);
+    pthread_mutex_unlock(&pool->growth_lock);
+    if (outcome == OUTCOME_DONE)
+        return status;
+    return pool_refuse_request(pool, request->bytes - pool->guard_bytes,
+                               growth.device_refused ? growth.refusal.text : NULL);
+}
