@@ -99,12 +99,11 @@ raffia_status raffia_pool_free(raffia_pool *pool, void *address)
 raffia_status pool_check_stream(const struct raffia_pool *pool, raffia_stream stream)
 {
     raffia_status status = pool_enter(pool);
-    if (status || !stream || pool->device.driver->capabilities & DRIVER_IS_ASYNCHRONOUS)
+    if (status || !stream || pool->asynchronous)
         return status;
-    return core_error(
-        RAFFIA_ERROR_INVALID_ARGUMENT,
-        "pool '%s' lies on a device of the %s driver, which has no streams: pass NULL", pool->name,
-        pool->device.driver->name);
+    return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                      "pool '%s' lies on a device (driver %s) that has no streams: pass NULL",
+                      pool->name, pool->device.driver->name);
 }
 
 /* Waits until the stream has done all that was submitted to it. A stream that records its work
@@ -160,7 +159,7 @@ raffia_status raffia_pool_free_on(raffia_pool *pool, raffia_stream stream, void 
     raffia_status status = pool_check_stream(pool, stream);
     if (status)
         return status;
-    if (!(pool->device.driver->capabilities & DRIVER_IS_ASYNCHRONOUS))
+    if (!pool->asynchronous)
         return free_now(pool, address, NULL);
     return free_after(pool, stream, address);
 }

@@ -1,5 +1,4 @@
 /* Growth for one request: find where it is cheapest, map, and take the block before others can. */
-#include "core/checked.h"
 #include "pool/pool_internal.h"
 
 /* Free space next to a new chunk can be taken by others while the chunk is being mapped. After so
@@ -31,31 +30,6 @@ static bool is_shortage(raffia_status status)
     return status == RAFFIA_ERROR_OUT_OF_MEMORY || status == RAFFIA_ERROR_LIMIT;
 }
 
-/* Pool lock held. */
-static size_t idle_outside(struct raffia_pool *pool, const struct pool_interval *interval)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < pool->slot_count; i++)
-        if ((i < pool_first_slot(pool, interval) || i >= pool_end_slot(pool, interval)) &&
-            space_is_free(pool->space, pool_slot_offset(pool, i), pool_slot_bytes(pool, i)))
-            bytes += pool_slot_bytes(pool, i);
-    return bytes;
-}
-
-/* Gives back up to `wanted` bytes of chunks that lie idle elsewhere, if at least `minimum` can go.
- */
-static enum outcome make_room(struct raffia_pool *pool, const struct pool_interval *interval,
-                              size_t wanted, size_t minimum)
-{
-    pthread_mutex_lock(&pool->lock);
-    const bool worthwhile = idle_outside(pool, interval) >= minimum;
-    pthread_mutex_unlock(&pool->lock);
-    size_t released = 0;
-    if (worthwhile)
-        (void)pool_reclaim(pool, wanted, interval, &released);
-    return released ? OUTCOME_AGAIN : OUTCOME_REFUSE;
-}
-
 static enum outcome fill_and_take(struct growth *growth, const struct pool_interval *interval,
                                   raffia_status *status_p)
 {
@@ -65,7 +39,8 @@ static enum outcome fill_and_take(struct growth *growth, const struct pool_inter
     growth->device_refused = is_shortage(status);
     if (growth->device_refused) {
         core_error_save(&growth->refusal);
-        return make_room(pool, interval, interval->missing, 1);
+        return pool_make_room(pool, interval, interval->missing, 1) ? OUTCOME_AGAIN
+                                                                    : OUTCOME_REFUSE;
     }
     if (status) {
         *status_p = core_error_prefix("pool '%s' cannot grow", pool->name);
@@ -91,10 +66,24 @@ static enum outcome fill_and_take(struct growth *growth, const struct pool_inter
     return OUTCOME_DONE;
 }
 
+/* Both locks held. Where the request would fit with what may still be borrowed; failing that, where
+ * it would fit if idle chunks were moved. */
+static bool choose_window(const struct growth *growth, size_t budget,
+                          struct pool_interval *interval)
+{
+    const enum pool_view view =
+        growth->thefts < POOL_THEFTS_SUFFERED ? POOL_VIEW_GROWTH : POOL_VIEW_ALONE;
+    if (!pool_find_window(growth->pool, growth->request, view, interval))
+        return false;
+    return interval->missing <= budget ||
+           pool_find_window(growth->pool, growth->request, POOL_VIEW_MOVE, interval);
+}
+
 static enum outcome attempt(struct growth *growth, raffia_status *status_p)
 {
     struct raffia_pool *pool = growth->pool;
     struct pool_interval interval;
+    const size_t budget = pool_budget(pool);
     pthread_mutex_lock(&pool->lock);
     *status_p = space_allocate(pool->space, growth->request, growth->block);
     if (!*status_p) {
@@ -102,20 +91,17 @@ static enum outcome attempt(struct growth *growth, raffia_status *status_p)
         pool->hits++;
     }
     const bool short_of_space = *status_p == RAFFIA_ERROR_OUT_OF_MEMORY;
-    const bool alone = growth->thefts >= POOL_THEFTS_SUFFERED;
-    const bool found = short_of_space && pool_find_window(pool, growth->request, alone, &interval);
+    const bool found = short_of_space && choose_window(growth, budget, &interval);
     pthread_mutex_unlock(&pool->lock);
     if (!short_of_space)
         return OUTCOME_DONE;
     growth->device_refused = false;
     if (!found)
         return OUTCOME_REFUSE;
-    const size_t budget = pool_budget(pool);
-    if (interval.missing > budget) {
-        const size_t shortfall = interval.missing - budget;
-        return make_room(pool, &interval, shortfall, shortfall);
-    }
-    return fill_and_take(growth, &interval, status_p);
+    if (interval.missing <= budget)
+        return fill_and_take(growth, &interval, status_p);
+    const size_t shortfall = interval.missing - budget;
+    return pool_make_room(pool, &interval, shortfall, shortfall) ? OUTCOME_AGAIN : OUTCOME_REFUSE;
 }
 
 raffia_status pool_grow_for_request(struct raffia_pool *pool, const struct space_request *request,

@@ -77,14 +77,14 @@ static raffia_status check_plan(const struct pool_plan *plan)
     return RAFFIA_OK;
 }
 
-static raffia_status check_flags(const struct pool_plan *plan)
+static raffia_status check_flags(const struct pool_plan *plan, const raffia_device_info *info)
 {
-    const struct driver *driver = plan->device.driver;
-    if (plan->flags & RAFFIA_POOL_GUARD && !(driver->capabilities & DRIVER_CPU_ACCESSIBLE))
-        return core_error(RAFFIA_ERROR_UNSUPPORTED,
-                          "pool '%s' shall guard its blocks, but the CPU cannot reach memory of "
-                          "the %s driver: leave out RAFFIA_POOL_GUARD",
-                          plan->name ? plan->name : "pool", driver->name);
+    if (plan->flags & RAFFIA_POOL_GUARD && !info->cpu_accessible)
+        return core_error(
+            RAFFIA_ERROR_UNSUPPORTED,
+            "pool '%s' shall guard its blocks, but the CPU cannot reach the memory of "
+            "%s: leave out RAFFIA_POOL_GUARD",
+            plan->name ? plan->name : "pool", info->name);
     return RAFFIA_OK;
 }
 
@@ -207,15 +207,19 @@ raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
                           raffia_fallback_reason *reason)
 {
     *reason = RAFFIA_REASON_NONE;
+    raffia_device_info info;
     raffia_status status = check_plan(plan);
     if (!status)
-        status = check_flags(plan);
+        status = plan->device.driver->device_info(plan->device.index, &info);
+    if (!status)
+        status = check_flags(plan, &info);
     if (status)
         return status;
     struct raffia_pool *pool = core_calloc(1, sizeof *pool);
     if (!pool)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     copy_plan(pool, plan);
+    pool->asynchronous = info.asynchronous;
     atomic_init(&pool->owners, 1);
     pthread_mutex_init(&pool->growth_lock, NULL);
     pthread_mutex_init(&pool->lock, NULL);

@@ -42,6 +42,7 @@ struct raffia_pool {
     size_t slot_count;
     size_t guard_bytes; /* least room for the pattern behind a block; 0 without guards */
     unsigned flags;
+    bool asynchronous; /* the device has streams */
     raffia_page_kind kind;
     raffia_page_kind asked_kind;
     size_t asked_size;
@@ -146,13 +147,19 @@ void pool_describe_block(const struct raffia_pool *pool, const struct space_bloc
 /* ---- growth (window.c, grow.c, trim.c) --------------------------------------------------------
  */
 
+/* What a window may consist of, and what it costs. */
+enum pool_view {
+    POOL_VIEW_GROWTH, /* free space, which costs nothing, and absent slots */
+    POOL_VIEW_ALONE,  /* absent slots only: nobody can take them away in the meantime */
+    POOL_VIEW_MOVE,   /* as growth, but idle chunks cost what absent ones do: they could be moved */
+};
+
 /*
- * Both locks held. Finds where a block would cost the fewest new chunks: a stretch of addresses
- * without blocks, partly free and partly absent, at the lowest offset among equals. `alone` leaves
- * free space out: what is then added nobody can take away in the meantime.
+ * Both locks held. Finds where a block would cost the least: a stretch of addresses without blocks,
+ * at the lowest offset among equals.
  */
-bool pool_find_window(struct raffia_pool *pool, const struct space_request *request, bool alone,
-                      struct pool_interval *best);
+bool pool_find_window(struct raffia_pool *pool, const struct space_request *request,
+                      enum pool_view view, struct pool_interval *best);
 
 /* Growth lock held, pool lock not: puts chunks behind the absent slots of the interval, all or
  * none. */
@@ -173,6 +180,11 @@ void pool_drop_loaned(struct raffia_pool *pool, const struct pool_interval *inte
  */
 raffia_status pool_reclaim(struct raffia_pool *pool, size_t wanted,
                            const struct pool_interval *spared, size_t *released_p);
+
+/* Growth lock held, pool lock not. Reclaims up to `wanted` bytes, if at least `minimum` can be had.
+ * True if anything was. */
+bool pool_make_room(struct raffia_pool *pool, const struct pool_interval *spared, size_t wanted,
+                    size_t minimum);
 
 /* No lock held. Grows the pool so that the request fits and takes the block in one step. */
 raffia_status pool_grow_for_request(struct raffia_pool *pool, const struct space_request *request,

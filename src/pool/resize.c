@@ -79,7 +79,11 @@ static raffia_status grow_behind(struct raffia_pool *pool, const void *address,
     const bool promising =
         status == RAFFIA_ERROR_OUT_OF_MEMORY && may_grow_behind(pool, resizing, &interval);
     pthread_mutex_unlock(&pool->lock);
-    if (!promising || interval.missing > pool_budget(pool))
+    if (!promising)
+        return status;
+    const size_t budget = pool_budget(pool);
+    if (interval.missing > budget &&
+        !pool_make_room(pool, &interval, interval.missing - budget, interval.missing - budget))
         return status;
     status = pool_fill(pool, &interval, &reason);
     if (status)

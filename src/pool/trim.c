@@ -73,6 +73,29 @@ raffia_status pool_reclaim(struct raffia_pool *pool, size_t wanted,
     return status;
 }
 
+/* Pool lock held. */
+static size_t idle_outside(struct raffia_pool *pool, const struct pool_interval *spared)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < pool->slot_count; i++)
+        if (!is_spared(pool, i, spared) &&
+            space_is_free(pool->space, pool_slot_offset(pool, i), pool_slot_bytes(pool, i)))
+            bytes += pool_slot_bytes(pool, i);
+    return bytes;
+}
+
+bool pool_make_room(struct raffia_pool *pool, const struct pool_interval *spared, size_t wanted,
+                    size_t minimum)
+{
+    size_t released = 0;
+    pthread_mutex_lock(&pool->lock);
+    const bool worthwhile = idle_outside(pool, spared) >= minimum;
+    pthread_mutex_unlock(&pool->lock);
+    if (worthwhile)
+        (void)pool_reclaim(pool, wanted, spared, &released);
+    return released > 0;
+}
+
 /* Growth lock held. */
 static raffia_status trim(struct raffia_pool *pool, size_t keep_bytes, size_t *released_p)
 {

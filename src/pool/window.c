@@ -6,15 +6,21 @@ struct search {
     const struct raffia_pool *pool;
     size_t bytes;
     size_t alignment;
-    bool alone;
+    enum pool_view view;
     size_t window_start; /* end of the last thing that is in the way */
     bool found;
     struct pool_interval best;
 };
 
-static size_t missing_bytes(const struct raffia_pool *pool, size_t slot)
+static size_t cost(const struct search *search, size_t slot)
 {
-    return pool->slots[slot].state == POOL_SLOT_ABSENT ? pool_slot_bytes(pool, slot) : 0;
+    const struct raffia_pool *pool = search->pool;
+    const size_t bytes = pool_slot_bytes(pool, slot);
+    const bool costs =
+        pool->slots[slot].state == POOL_SLOT_ABSENT ||
+        (search->view == POOL_VIEW_MOVE && pool->slots[slot].state == POOL_SLOT_MAPPED &&
+         space_is_free(pool->space, pool_slot_offset(pool, slot), bytes));
+    return costs ? bytes : 0;
 }
 
 /*
@@ -28,19 +34,19 @@ static void search_window(struct search *search, size_t end)
     size_t offset;
     if (!core_align_up(search->window_start, search->alignment, &offset))
         return;
-    size_t first = offset / pool->chunk_bytes, counted = first, missing = 0;
+    size_t first = offset / pool->chunk_bytes, counted = first, total = 0;
     while (offset < end && end - offset >= search->bytes) {
         const struct pool_interval here = {offset, search->bytes, 0};
         for (; counted < pool_end_slot(pool, &here); counted++)
-            missing += missing_bytes(pool, counted);
+            total += cost(search, counted);
         for (; first < pool_first_slot(pool, &here); first++)
-            missing -= missing_bytes(pool, first);
-        if (!search->found || missing < search->best.missing) {
+            total -= cost(search, first);
+        if (!search->found || total < search->best.missing) {
             search->found = true;
-            search->best = (struct pool_interval){offset, search->bytes, missing};
+            search->best = (struct pool_interval){offset, search->bytes, total};
         }
         size_t leaving = first;
-        while (leaving < counted && !missing_bytes(pool, leaving))
+        while (leaving < counted && !cost(search, leaving))
             leaving++;
         if (leaving == counted)
             return;
@@ -51,24 +57,35 @@ static void search_window(struct search *search, size_t end)
 static bool visit(void *context, const struct space_block *item)
 {
     struct search *search = context;
-    if (item->state == SPACE_FREE && !search->alone)
+    if (item->state == SPACE_FREE && search->view != POOL_VIEW_ALONE)
         return true;
     search_window(search, item->offset);
     search->window_start = item->offset + item->bytes;
     return true;
 }
 
-bool pool_find_window(struct raffia_pool *pool, const struct space_request *request, bool alone,
-                      struct pool_interval *best)
+static size_t absent_bytes(const struct raffia_pool *pool, const struct pool_interval *interval)
 {
-    struct search search = {.pool = pool, .alone = alone};
+    size_t bytes = 0;
+    for (size_t i = pool_first_slot(pool, interval); i < pool_end_slot(pool, interval); i++)
+        if (pool->slots[i].state == POOL_SLOT_ABSENT)
+            bytes += pool_slot_bytes(pool, i);
+    return bytes;
+}
+
+bool pool_find_window(struct raffia_pool *pool, const struct space_request *request,
+                      enum pool_view view, struct pool_interval *best)
+{
+    struct search search = {.pool = pool, .view = view};
     search.alignment = core_max(request->alignment, pool->granule);
     if (!core_align_up(request->bytes, pool->granule, &search.bytes) ||
         search.bytes > pool->range_bytes)
         return false;
     space_walk(pool->space, visit, &search);
     search_window(&search, pool->range_bytes);
-    if (search.found)
-        *best = search.best;
-    return search.found;
+    if (!search.found)
+        return false;
+    *best = search.best;
+    best->missing = absent_bytes(pool, best);
+    return true;
 }
