@@ -78,6 +78,12 @@ int sys_close(int fd)
     return close(fd);
 }
 
+int sys_dup(int fd)
+{
+    FAIL_IF_ARMED("dup", EMFILE, -1);
+    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
 int sys_fstat(int fd, struct stat *status)
 {
     FAIL_IF_ARMED("fstat", EIO, -1);
