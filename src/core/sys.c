@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mempolicy.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,15 +127,51 @@ int sys_fstatfs(int fd, struct statfs *status)
     return fstatfs(fd, status);
 }
 
+#ifdef RAFFIA_FAULTS
+
+static _Atomic(sys_read_hook) read_hook;
+
+void sys_set_read_hook(sys_read_hook hook)
+{
+    atomic_store(&read_hook, hook);
+}
+
+/* False, with errno set, if the hook wants the read to fail. */
+static bool ask_read_hook(int fd, off_t offset, size_t *bytes)
+{
+    sys_read_hook hook = atomic_load(&read_hook);
+    int error_number = hook ? hook(fd, offset, bytes) : 0;
+    if (error_number)
+        errno = error_number;
+    return error_number == 0;
+}
+
+#else
+
+static bool ask_read_hook(int fd, off_t offset, size_t *bytes)
+{
+    (void)fd, (void)offset, (void)bytes;
+    return true;
+}
+
+#endif
+
 ssize_t sys_pread(int fd, void *buffer, size_t bytes, off_t offset)
 {
     FAIL_IF_ARMED("pread", EIO, -1);
+    if (!ask_read_hook(fd, offset, &bytes))
+        return -1;
     return pread(fd, buffer, bytes, offset);
 }
 
 ssize_t sys_preadv(int fd, const struct iovec *pieces, int count, off_t offset)
 {
     FAIL_IF_ARMED("preadv", EIO, -1);
+    size_t first_bytes = count > 0 ? pieces->iov_len : 0, allowed = first_bytes;
+    if (!ask_read_hook(fd, offset, &allowed))
+        return -1;
+    if (allowed < first_bytes)
+        return pread(fd, pieces->iov_base, allowed, offset);
     return preadv(fd, pieces, count, offset);
 }
 
@@ -148,6 +185,18 @@ int sys_ioctl(int fd, unsigned long request, void *argument)
 {
     FAIL_IF_ARMED("ioctl", ENOTTY, -1);
     return ioctl(fd, request, argument);
+}
+
+DIR *sys_opendir(const char *path)
+{
+    FAIL_IF_ARMED("opendir", EMFILE, NULL);
+    return opendir(path);
+}
+
+struct dirent *sys_readdir(DIR *directory)
+{
+    FAIL_IF_ARMED("readdir", EIO, NULL);
+    return readdir(directory);
 }
 
 /* Linux 6.5 gave cachestat this number on every architecture. */
