@@ -24,9 +24,9 @@ struct pool_plan {
     const char *name; /* copied */
     raffia_page_kind kind;
     size_t page_size;
-    size_t initial_bytes; /* whole pages; may be 0 */
+    size_t initial_bytes; /* whole pages; may be 0; rounded up to whole chunks */
     size_t maximum_bytes; /* whole pages; at least initial_bytes */
-    size_t chunk_bytes;   /* whole pages */
+    size_t chunk_bytes;   /* whole pages; cut to the maximum */
     size_t granule;
     unsigned flags; /* raffia_pool_flags */
     unsigned threads;
