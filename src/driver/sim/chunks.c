@@ -153,7 +153,7 @@ static raffia_status check_spec(struct sim_device *device, const struct driver_c
 static raffia_status make_record(struct sim_device *device, const struct driver_chunk_spec *spec,
                                  struct driver_chunk **chunk_p, raffia_fallback_reason *reason)
 {
-    size_t offer;
+    size_t offer = 0;
     raffia_status status = check_spec(device, spec, &offer, reason);
     if (!status)
         status = sim_spans_reserve(&device->chunks, 1);
