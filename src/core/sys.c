@@ -67,6 +67,12 @@ int sys_mbind(void *address, size_t bytes, int node)
     return (int)syscall(SYS_mbind, address, bytes, MPOL_BIND, nodes, (unsigned long)NODES_MAX, 0u);
 }
 
+int sys_duplicate(int fd)
+{
+    FAIL_IF_ARMED("fcntl(F_DUPFD_CLOEXEC)", EMFILE, -1);
+    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
 int sys_open(const char *path, int flags)
 {
     FAIL_IF_ARMED("open", EMFILE, -1);
@@ -76,12 +82,6 @@ int sys_open(const char *path, int flags)
 int sys_close(int fd)
 {
     return close(fd);
-}
-
-int sys_dup(int fd)
-{
-    FAIL_IF_ARMED("dup", EMFILE, -1);
-    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
 int sys_fstat(int fd, struct stat *status)

@@ -23,11 +23,11 @@ int sys_madvise(void *address, size_t bytes, int advice);
 int sys_memfd_create(const char *name, unsigned flags);
 int sys_ftruncate(int fd, off_t bytes);
 int sys_mbind(void *address, size_t bytes, int node);
+int sys_duplicate(int fd); /* with close-on-exec */
 
 /* Files. */
 int sys_open(const char *path, int flags);
 int sys_close(int fd);
-int sys_dup(int fd); /* close-on-exec */
 int sys_fstat(int fd, struct stat *status);
 int sys_fstatfs(int fd, struct statfs *status);
 ssize_t sys_pread(int fd, void *buffer, size_t bytes, off_t offset);
