@@ -170,15 +170,19 @@ static void expect_no_order(const struct subject *s)
     const struct driver *d = s->driver;
     driver_stream stream;
     driver_event event;
-    uint64_t id;
-    bool answer;
+    uint64_t id = 1;
+    bool answer = true;
     assert_int_equal(d->default_stream(s->index), DRIVER_DEFAULT_STREAM_NONE);
+    /* NULL stands for the one stream that is always idle. */
+    assert_ok(d->stream_id(s->index, NULL, &id));
+    assert_int_equal(id, 0);
+    assert_ok(d->stream_is_capturing(s->index, NULL, &answer));
+    assert_false(answer);
+    assert_ok(d->stream_retire(s->index, NULL));
+    assert_ok(d->stream_wait(s->index, NULL));
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, d->stream_wait(s->index, &id));
     EXPECT_UNSUPPORTED(d->stream_create(s->index, &stream));
     EXPECT_UNSUPPORTED(d->stream_destroy(s->index, NULL));
-    EXPECT_UNSUPPORTED(d->stream_id(s->index, NULL, &id));
-    EXPECT_UNSUPPORTED(d->stream_is_capturing(s->index, NULL, &answer));
-    EXPECT_UNSUPPORTED(d->stream_retire(s->index, NULL));
-    EXPECT_UNSUPPORTED(d->stream_wait(s->index, NULL));
     EXPECT_UNSUPPORTED(d->event_create(s->index, &event));
     EXPECT_UNSUPPORTED(d->event_destroy(s->index, NULL));
     EXPECT_UNSUPPORTED(d->event_record(s->index, NULL, NULL));
