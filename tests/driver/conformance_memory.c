@@ -1,7 +1,7 @@
 /* Conformance: the regular path, copies, registered host memory, and what a driver lacks. */
-#include "core/fault.h"
 #include "driver/conformance.h"
 #include "support/cmocka.h"
+#include "support/fault_loop.h"
 #include "support/random.h"
 
 #include <stdio.h>
@@ -34,10 +34,27 @@ void regular_memory_of_any_size_is_aligned(void **state)
     }
     for (int i = 0; i < SIZES; i++)
         assert_ok(s->driver->mem_free(s->index, blocks[i], sizes[i]));
-    void *none = NULL;
-    assert_true(s->driver->mem_alloc(s->index, (size_t)1 << 62, &none) != RAFFIA_OK);
-    assert_true(strlen(raffia_last_error()) > 0);
-    assert_null(none);
+}
+
+static raffia_status allocate_and_free(void *context)
+{
+    const struct subject *s = context;
+    void *block = NULL;
+    raffia_status status = s->driver->mem_alloc(s->index, MIB, &block);
+    if (status) {
+        assert_null(block);
+        return status;
+    }
+    assert_ok(s->driver->mem_free(s->index, block, MIB));
+    return RAFFIA_OK;
+}
+
+void regular_memory_may_fail_at_every_call(void **state)
+{
+    struct subject *s = *state;
+    if (!s->has_fault_points)
+        skip();
+    assert_true(fault_loop(allocate_and_free, s, 1000) > 0);
 }
 
 static void wait_for_work(const struct subject *s)
