@@ -241,7 +241,7 @@ void missing_verbs_say_so(void **state)
         EXPECT_UNSUPPORTED(d->host_unregister(s->index, memory, sizeof memory));
     }
     if (!subject_can(s, DRIVER_HAS_PEERS))
-        EXPECT_UNSUPPORTED(d->set_access(s->index, memory, sizeof memory, 0, true));
+        EXPECT_UNSUPPORTED(d->set_access(s->index, memory, sizeof memory, s->index + 1, true));
     if (!subject_can(s, DRIVER_CAN_LAUNCH)) {
         driver_module module;
         driver_function function;
