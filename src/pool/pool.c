@@ -19,7 +19,7 @@
 
 bool pool_is_inherited(const struct raffia_pool *pool)
 {
-    return pool->generation != core_fork_generation();
+    return pool && pool->generation != core_fork_generation();
 }
 
 raffia_status pool_enter(const struct raffia_pool *pool)

@@ -118,6 +118,7 @@ raffia_status pool_enter(const struct raffia_pool *pool);
 /* The same for calls that give out or move memory: CORRUPT once the pool is frozen. */
 raffia_status pool_enter_to_change(struct raffia_pool *pool);
 
+/* NULL is not. */
 bool pool_is_inherited(const struct raffia_pool *pool);
 
 /* No more memory is handed out after this. Returns CORRUPT. */

@@ -169,6 +169,7 @@ int conformance_run(const char *name, const struct conformance *what)
         PART(an_imported_chunk_is_the_exported_one),
         PART(a_chunk_may_fail_at_every_call_of_its_life),
         PART(regular_memory_of_any_size_is_aligned),
+        PART(regular_memory_may_fail_at_every_call),
         PART(copies_move_exactly_what_was_asked),
         PART(host_memory_is_registered_and_unregistered),
         PART(missing_verbs_say_so),

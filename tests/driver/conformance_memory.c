@@ -1,7 +1,7 @@
 /* Conformance: the regular path, copies, registered host memory, and what a driver lacks. */
-#include "core/fault.h"
 #include "driver/conformance.h"
 #include "support/cmocka.h"
+#include "support/fault_loop.h"
 #include "support/random.h"
 
 #include <stdio.h>
@@ -34,10 +34,27 @@ void regular_memory_of_any_size_is_aligned(void **state)
     }
     for (int i = 0; i < SIZES; i++)
         assert_ok(s->driver->mem_free(s->index, blocks[i], sizes[i]));
-    void *none = NULL;
-    assert_true(s->driver->mem_alloc(s->index, (size_t)1 << 62, &none) != RAFFIA_OK);
-    assert_true(strlen(raffia_last_error()) > 0);
-    assert_null(none);
+}
+
+static raffia_status allocate_and_free(void *context)
+{
+    const struct subject *s = context;
+    void *block = NULL;
+    raffia_status status = s->driver->mem_alloc(s->index, MIB, &block);
+    if (status) {
+        assert_null(block);
+        return status;
+    }
+    assert_ok(s->driver->mem_free(s->index, block, MIB));
+    return RAFFIA_OK;
+}
+
+void regular_memory_may_fail_at_every_call(void **state)
+{
+    struct subject *s = *state;
+    if (!s->has_fault_points)
+        skip();
+    assert_true(fault_loop(allocate_and_free, s, 1000) > 0);
 }
 
 static void wait_for_work(const struct subject *s)
@@ -170,15 +187,19 @@ static void expect_no_order(const struct subject *s)
     const struct driver *d = s->driver;
     driver_stream stream;
     driver_event event;
-    uint64_t id;
-    bool answer;
+    uint64_t id = 1;
+    bool answer = true;
     assert_int_equal(d->default_stream(s->index), DRIVER_DEFAULT_STREAM_NONE);
+    /* NULL stands for the one stream that is always idle. */
+    assert_ok(d->stream_id(s->index, NULL, &id));
+    assert_int_equal(id, 0);
+    assert_ok(d->stream_is_capturing(s->index, NULL, &answer));
+    assert_false(answer);
+    assert_ok(d->stream_retire(s->index, NULL));
+    assert_ok(d->stream_wait(s->index, NULL));
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, d->stream_wait(s->index, &id));
     EXPECT_UNSUPPORTED(d->stream_create(s->index, &stream));
     EXPECT_UNSUPPORTED(d->stream_destroy(s->index, NULL));
-    EXPECT_UNSUPPORTED(d->stream_id(s->index, NULL, &id));
-    EXPECT_UNSUPPORTED(d->stream_is_capturing(s->index, NULL, &answer));
-    EXPECT_UNSUPPORTED(d->stream_retire(s->index, NULL));
-    EXPECT_UNSUPPORTED(d->stream_wait(s->index, NULL));
     EXPECT_UNSUPPORTED(d->event_create(s->index, &event));
     EXPECT_UNSUPPORTED(d->event_destroy(s->index, NULL));
     EXPECT_UNSUPPORTED(d->event_record(s->index, NULL, NULL));
@@ -220,7 +241,7 @@ void missing_verbs_say_so(void **state)
         EXPECT_UNSUPPORTED(d->host_unregister(s->index, memory, sizeof memory));
     }
     if (!subject_can(s, DRIVER_HAS_PEERS))
-        EXPECT_UNSUPPORTED(d->set_access(s->index, memory, sizeof memory, 0, true));
+        EXPECT_UNSUPPORTED(d->set_access(s->index, memory, sizeof memory, s->index + 1, true));
     if (!subject_can(s, DRIVER_CAN_LAUNCH)) {
         driver_module module;
         driver_function function;

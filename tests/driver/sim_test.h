@@ -52,7 +52,14 @@ static inline void sim_test_map(int device, driver_chunk chunk, void *at)
     assert_ok(sim_driver.chunk_map(device, chunk, at, &reason));
 }
 
-/* Group and test fixtures: every test starts with fresh devices and must leave them idle unless it
+static inline struct sim_usage sim_test_usage(int device)
+{
+    struct sim_usage usage;
+    sim_query(device, &usage);
+    return usage;
+}
+
+/* Fixtures: every test starts with fresh devices and must leave them idle unless it
  * misused them on purpose. */
 static inline int sim_test_fresh(void **state)
 {
