@@ -33,6 +33,10 @@ raffia_status core_error_native(raffia_status status, const char *native_name, c
  * the status recorded. */
 raffia_status core_error_prefix(const char *format, ...) RAFFIA_PRINTF(1, 2);
 
+/* The same, and the status becomes `status`: what failed below means something else up here. */
+raffia_status core_error_prefix_as(raffia_status status, const char *format, ...)
+    RAFFIA_PRINTF(2, 3);
+
 /* Hands a failure from a worker thread to the thread that waits for it. */
 struct core_error_record {
     raffia_status status;
@@ -41,7 +45,7 @@ struct core_error_record {
 };
 
 void core_error_save(struct core_error_record *record);
-raffia_status core_error_restore(const struct core_error_record *saved);
+raffia_status core_error_restore(const struct core_error_record *record);
 
 /* The status that fits an errno: ENOMEM -> OUT_OF_MEMORY, EACCES -> PERMISSION, ... */
 raffia_status core_status_of_errno(int error_number);
@@ -53,6 +57,9 @@ raffia_status core_status_of_errno(int error_number);
 #define core_error(status, ...)        core_failure(core_error(status, __VA_ARGS__), status)
 #define core_error_errno(status, ...)  core_failure(core_error_errno(status, __VA_ARGS__), status)
 #define core_error_native(status, ...) core_failure(core_error_native(status, __VA_ARGS__), status)
+#define core_error_prefix(...)         core_failure(core_error_prefix(__VA_ARGS__), RAFFIA_ERROR_IO)
+#define core_error_prefix_as(status, ...)                                                          \
+    core_failure(core_error_prefix_as(status, __VA_ARGS__), status)
 #endif
 
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mempolicy.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,36 @@ int sys_mbind(void *address, size_t bytes, int node)
     return (int)syscall(SYS_mbind, address, bytes, MPOL_BIND, nodes, (unsigned long)NODES_MAX, 0u);
 }
 
+int sys_mprotect(void *address, size_t bytes, int protection)
+{
+    FAIL_IF_ARMED("mprotect", ENOMEM, -1);
+    return mprotect(address, bytes, protection);
+}
+
+int sys_seal(int fd, int seals)
+{
+    FAIL_IF_ARMED("fcntl(F_ADD_SEALS)", EPERM, -1);
+    return fcntl(fd, F_ADD_SEALS, seals);
+}
+
+int sys_seals(int fd)
+{
+    FAIL_IF_ARMED("fcntl(F_GET_SEALS)", EINVAL, -1);
+    return fcntl(fd, F_GET_SEALS);
+}
+
+int sys_duplicate(int fd)
+{
+    FAIL_IF_ARMED("fcntl(F_DUPFD_CLOEXEC)", EMFILE, -1);
+    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+int sys_punch_hole(int fd, off_t bytes)
+{
+    FAIL_IF_ARMED("fallocate", EINTR, -1);
+    return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, bytes);
+}
+
 int sys_open(const char *path, int flags)
 {
     FAIL_IF_ARMED("open", EMFILE, -1);
@@ -76,6 +107,12 @@ int sys_open(const char *path, int flags)
 int sys_close(int fd)
 {
     return close(fd);
+}
+
+int sys_dup(int fd)
+{
+    FAIL_IF_ARMED("dup", EMFILE, -1);
+    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
 int sys_fstat(int fd, struct stat *status)
@@ -90,15 +127,51 @@ int sys_fstatfs(int fd, struct statfs *status)
     return fstatfs(fd, status);
 }
 
+#ifdef RAFFIA_FAULTS
+
+static _Atomic(sys_read_hook) read_hook;
+
+void sys_set_read_hook(sys_read_hook hook)
+{
+    atomic_store(&read_hook, hook);
+}
+
+/* False, with errno set, if the hook wants the read to fail. */
+static bool ask_read_hook(int fd, off_t offset, size_t *bytes)
+{
+    sys_read_hook hook = atomic_load(&read_hook);
+    int error_number = hook ? hook(fd, offset, bytes) : 0;
+    if (error_number)
+        errno = error_number;
+    return error_number == 0;
+}
+
+#else
+
+static bool ask_read_hook(int fd, off_t offset, size_t *bytes)
+{
+    (void)fd, (void)offset, (void)bytes;
+    return true;
+}
+
+#endif
+
 ssize_t sys_pread(int fd, void *buffer, size_t bytes, off_t offset)
 {
     FAIL_IF_ARMED("pread", EIO, -1);
+    if (!ask_read_hook(fd, offset, &bytes))
+        return -1;
     return pread(fd, buffer, bytes, offset);
 }
 
 ssize_t sys_preadv(int fd, const struct iovec *pieces, int count, off_t offset)
 {
     FAIL_IF_ARMED("preadv", EIO, -1);
+    size_t first_bytes = count > 0 ? pieces->iov_len : 0, allowed = first_bytes;
+    if (!ask_read_hook(fd, offset, &allowed))
+        return -1;
+    if (allowed < first_bytes)
+        return pread(fd, pieces->iov_base, allowed, offset);
     return preadv(fd, pieces, count, offset);
 }
 
@@ -112,6 +185,18 @@ int sys_ioctl(int fd, unsigned long request, void *argument)
 {
     FAIL_IF_ARMED("ioctl", ENOTTY, -1);
     return ioctl(fd, request, argument);
+}
+
+DIR *sys_opendir(const char *path)
+{
+    FAIL_IF_ARMED("opendir", EMFILE, NULL);
+    return opendir(path);
+}
+
+struct dirent *sys_readdir(DIR *directory)
+{
+    FAIL_IF_ARMED("readdir", EIO, NULL);
+    return readdir(directory);
 }
 
 /* Linux 6.5 gave cachestat this number on every architecture. */
@@ -180,13 +265,29 @@ const char *sys_root(void)
     return root;
 }
 
+/* Longest path looked at, the root and the NUL included. */
+#define PATH_BYTES 512
+
+static bool below_root(const char *path, char full[static PATH_BYTES])
+{
+    if (snprintf(full, PATH_BYTES, "%s%s", root, path) < PATH_BYTES)
+        return true;
+    errno = ENAMETOOLONG;
+    return false;
+}
+
+DIR *sys_open_directory(const char *path)
+{
+    FAIL_IF_ARMED("opendir", EMFILE, NULL);
+    char full[PATH_BYTES];
+    return below_root(path, full) ? opendir(full) : NULL;
+}
+
 ssize_t sys_read_text(const char *path, char *buffer, size_t capacity)
 {
-    char full[512];
-    if (snprintf(full, sizeof full, "%s%s", root, path) >= (int)sizeof full) {
-        errno = ENAMETOOLONG;
+    char full[PATH_BYTES];
+    if (!below_root(path, full))
         return -1;
-    }
     int fd = sys_open(full, O_RDONLY);
     if (fd < 0)
         return -1;
@@ -215,7 +316,9 @@ int sys_read_number(const char *path, uint64_t *value_p)
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    if (end == text || errno || *text == '-' || (*end != '\n' && *end != '\0')) {
+    /* strtoull() lets signs and leading space pass. */
+    bool number = *text >= '0' && *text <= '9' && !errno;
+    if (!number || (strcmp(end, "\n") != 0 && *end != '\0')) {
         errno = EINVAL;
         return -1;
     }

@@ -10,6 +10,7 @@
 
 #include <raffia/base.h>
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -23,16 +24,34 @@ int sys_madvise(void *address, size_t bytes, int advice);
 int sys_memfd_create(const char *name, unsigned flags);
 int sys_ftruncate(int fd, off_t bytes);
 int sys_mbind(void *address, size_t bytes, int node);
+int sys_mprotect(void *address, size_t bytes, int protection);
+int sys_seal(int fd, int seals); /* memfd seals, F_SEAL_* */
+int sys_seals(int fd);           /* those set; -1 */
+int sys_duplicate(int fd);       /* with close-on-exec */
+
+/* Gives up the memory behind the first `bytes` of a memfd; its size stays. */
+int sys_punch_hole(int fd, off_t bytes);
 
 /* Files. */
 int sys_open(const char *path, int flags);
 int sys_close(int fd);
+int sys_dup(int fd); /* close-on-exec */
 int sys_fstat(int fd, struct stat *status);
 int sys_fstatfs(int fd, struct statfs *status);
 ssize_t sys_pread(int fd, void *buffer, size_t bytes, off_t offset);
 ssize_t sys_preadv(int fd, const struct iovec *pieces, int count, off_t offset);
 ssize_t sys_preadv2(int fd, const struct iovec *pieces, int count, off_t offset, int flags);
+#ifdef RAFFIA_FAULTS
+/* For tests: called before each sys_pread() and sys_preadv(), in the thread that reads. It may block
+ * and may lower *bytes, as if the file system gave less; a result other than 0 is the errno of a
+ * call that fails. NULL ends it. */
+typedef int (*sys_read_hook)(int fd, off_t offset, size_t *bytes);
+void sys_set_read_hook(sys_read_hook hook);
+#endif
+
 int sys_ioctl(int fd, unsigned long request, void *argument);
+DIR *sys_opendir(const char *path); /* closed with closedir(3) */
+struct dirent *sys_readdir(DIR *directory);
 
 /* Pages of a file that are in the page cache (cachestat(2), Linux 6.5). */
 int sys_cachestat(int fd, uint64_t offset, uint64_t bytes, uint64_t *cached_pages);
@@ -54,8 +73,11 @@ ssize_t sys_read_text(const char *path, char *buffer, size_t capacity);
  * holds something else). */
 int sys_read_number(const char *path, uint64_t *value_p);
 
-/* For tests: a directory under which sys_read_text() and sys_read_number() look for /proc and /sys.
- * NULL restores the real one. The string is not copied. Not thread-safe. */
+/* Opens a directory below the root of sys_set_root(), for readdir(3) and closedir(3). */
+DIR *sys_open_directory(const char *path);
+
+/* For tests: a directory under which the three functions above look for /proc and /sys. NULL
+ * restores the real one. The string is not copied. Not thread-safe. */
 void sys_set_root(const char *root);
 
 /* The root now, "" for the real one; for code that must list a directory. */
