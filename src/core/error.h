@@ -45,7 +45,7 @@ struct core_error_record {
 };
 
 void core_error_save(struct core_error_record *record);
-raffia_status core_error_restore(const struct core_error_record *saved);
+raffia_status core_error_restore(const struct core_error_record *record);
 
 /* The status that fits an errno: ENOMEM -> OUT_OF_MEMORY, EACCES -> PERMISSION, ... */
 raffia_status core_status_of_errno(int error_number);
@@ -57,6 +57,9 @@ raffia_status core_status_of_errno(int error_number);
 #define core_error(status, ...)        core_failure(core_error(status, __VA_ARGS__), status)
 #define core_error_errno(status, ...)  core_failure(core_error_errno(status, __VA_ARGS__), status)
 #define core_error_native(status, ...) core_failure(core_error_native(status, __VA_ARGS__), status)
+#define core_error_prefix(...)         core_failure(core_error_prefix(__VA_ARGS__), RAFFIA_ERROR_IO)
+#define core_error_prefix_as(status, ...)                                                          \
+    core_failure(core_error_prefix_as(status, __VA_ARGS__), status)
 #endif
 
 #endif
