@@ -109,6 +109,12 @@ int sys_close(int fd)
     return close(fd);
 }
 
+int sys_dup(int fd)
+{
+    FAIL_IF_ARMED("dup", EMFILE, -1);
+    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
 int sys_fstat(int fd, struct stat *status)
 {
     FAIL_IF_ARMED("fstat", EIO, -1);
@@ -310,7 +316,9 @@ int sys_read_number(const char *path, uint64_t *value_p)
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    if (end == text || errno || *text == '-' || (*end != '\n' && *end != '\0')) {
+    /* strtoull() lets signs and leading space pass. */
+    bool number = *text >= '0' && *text <= '9' && !errno;
+    if (!number || (strcmp(end, "\n") != 0 && *end != '\0')) {
         errno = EINVAL;
         return -1;
     }

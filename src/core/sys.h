@@ -35,6 +35,7 @@ int sys_punch_hole(int fd, off_t bytes);
 /* Files. */
 int sys_open(const char *path, int flags);
 int sys_close(int fd);
+int sys_dup(int fd); /* close-on-exec */
 int sys_fstat(int fd, struct stat *status);
 int sys_fstatfs(int fd, struct statfs *status);
 ssize_t sys_pread(int fd, void *buffer, size_t bytes, off_t offset);

@@ -4,6 +4,7 @@
 #include "driver/host_piece.h"
 #include "support/cmocka.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -277,6 +278,57 @@ static void a_forked_child_makes_memory_of_its_own(void **state)
     assert_int_equal(host_piece_in_child(make_and_use, &spec), 0);
 }
 
+#define THREADS 4
+#define ROUNDS  20
+
+struct shared_chunk {
+    struct driver_chunk_spec spec;
+    driver_chunk chunk;
+};
+
+/* Maps the shared chunk at addresses of the thread's own, and a chunk of its own. */
+static void *map_again_and_again(void *argument)
+{
+    struct shared_chunk *shared = argument;
+    size_t bytes = shared->spec.bytes;
+    struct driver_chunk_spec own = shared->spec;
+    own.remappable = false;
+    for (int round = 0; round < ROUNDS; round++) {
+        void *base;
+        raffia_fallback_reason reason;
+        struct host_piece piece;
+        if (driver->range_reserve(0, bytes, shared->spec.page_size, &base) ||
+            driver->chunk_map(0, shared->chunk, base, &reason) || host_piece_get(&piece, &own))
+            return argument;
+        bool kept = strcmp(base, "shared") == 0 && piece.at[bytes - 1] == 0;
+        piece.at[bytes - 1] = 1;
+        if (host_piece_put(&piece) || driver->chunk_unmap(0, shared->chunk, base) ||
+            driver->range_release(0, base, bytes) || !kept)
+            return argument;
+    }
+    return NULL;
+}
+
+static void threads_map_side_by_side(void **state)
+{
+    (void)state;
+    struct driver_chunk_spec spec = host_piece_spec(RAFFIA_PAGE_REGULAR, 64);
+    spec.remappable = true;
+    struct host_piece piece;
+    assert_ok(host_piece_get(&piece, &spec));
+    strcpy((char *)piece.at, "shared");
+    struct shared_chunk shared = {spec, piece.chunk};
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, map_again_and_again, &shared), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    assert_ok(host_piece_put(&piece));
+}
+
 static void access_can_be_made_read_only(void **state)
 {
     (void)state;
@@ -358,6 +410,7 @@ int main(void)
         cmocka_unit_test(only_chunks_made_for_it_are_exported),
         cmocka_unit_test(a_fork_shares_files_and_copies_the_rest),
         cmocka_unit_test(a_forked_child_makes_memory_of_its_own),
+        cmocka_unit_test(threads_map_side_by_side),
         cmocka_unit_test(access_can_be_made_read_only),
         cmocka_unit_test(ranges_are_aligned_as_asked),
         cmocka_unit_test(wrong_calls_are_refused),

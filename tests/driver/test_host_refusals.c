@@ -108,6 +108,54 @@ static void more_than_the_group_allows_is_refused(void **state)
     assert_error_mentions("allows 4 MiB, of which 2 MiB are used");
 }
 
+static bool write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return false;
+    bool written = fputs(text, file) >= 0;
+    return fclose(file) == 0 && written;
+}
+
+#define REAL_GROUP "/sys/fs/cgroup/memory/raffia-test"
+
+/* Asks for more than the group has: killed, if the check were not there. Then for less. */
+static int ask_in_real_group(void *context)
+{
+    const struct driver_chunk_spec *spec = context;
+    struct host_piece piece;
+    if (!write_text(REAL_GROUP "/cgroup.procs", "0"))
+        return 10;
+    if (host_piece_get(&piece, spec) != RAFFIA_ERROR_OUT_OF_MEMORY)
+        return 1;
+    if (piece.reason != RAFFIA_REASON_CGROUP ||
+        !strstr(raffia_last_error(), REAL_GROUP "/memory.limit_in_bytes"))
+        return 2;
+    struct driver_chunk_spec small = *spec;
+    small.bytes /= 16;
+    if (host_piece_get(&piece, &small))
+        return 3;
+    return host_piece_put(&piece) ? 4 : 0;
+}
+
+static void a_real_group_kills_nobody(void **state)
+{
+    (void)state;
+    bool made = mkdir(REAL_GROUP, 0700) == 0;
+    if (!made || !write_text(REAL_GROUP "/memory.limit_in_bytes", "67108864")) {
+        if (made)
+            rmdir(REAL_GROUP);
+        print_message("no version 1 memory group can be made\n");
+        skip();
+    }
+    struct driver_chunk_spec spec = host_piece_spec(RAFFIA_PAGE_REGULAR, 1);
+    spec.bytes = (size_t)256 << 20;
+    int result = host_piece_in_child(ask_in_real_group, &spec);
+    for (int attempt = 0; attempt < 1000 && rmdir(REAL_GROUP); attempt++)
+        usleep(1000); /* the child may still be counted */
+    assert_int_equal(result, 0);
+}
+
 static void more_than_the_node_has_is_refused(void **state)
 {
     (void)state;
@@ -260,6 +308,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(more_than_the_machine_has_is_refused, enter, leave),
         cmocka_unit_test_setup_teardown(refused_memory_was_never_touched, enter, leave),
         cmocka_unit_test_setup_teardown(more_than_the_group_allows_is_refused, enter, leave),
+        cmocka_unit_test(a_real_group_kills_nobody),
         cmocka_unit_test_setup_teardown(more_than_the_node_has_is_refused, enter, leave),
         cmocka_unit_test(a_node_that_does_not_exist_is_refused),
         cmocka_unit_test_setup_teardown(never_is_honoured, enter, leave),

@@ -112,19 +112,18 @@ static void a_refusal_is_counted_and_told_once(void **state)
     (void)state;
     tensor = model_file_bytes("t", 3 * MIB);
     model_file_write(path.text, &tensor, 1, DATA_OFFSET, 0, 0);
-    struct log_capture capture;
     raffia_model *model;
     sys_set_read_hook(refuse_direct);
-    log_capture_begin(&capture, RAFFIA_LOG_WARN);
+    log_capture_start();
     raffia_status status = raffia_model_load(
         path.text,
         &LOAD_OPTIONS(HOST, .reader = RAFFIA_READER_DIRECT, .threads = 1, .window_bytes = MIB),
         &model);
-    log_capture_end(&capture);
+    log_capture_stop();
     sys_set_read_hook(NULL);
     assert_ok(status);
-    assert_int_equal(capture.count, 1);
-    assert_non_null(strstr(capture.last, "O_DIRECT"));
+    assert_int_equal(log_capture_count(), 1);
+    assert_non_null(strstr(log_capture_line(0), "O_DIRECT"));
     const raffia_load_report *report = raffia_model_report(model);
     assert_int_equal(report->direct_refusals, report->windows);
     assert_int_equal(report->bytes_buffered, report->bytes_total);

@@ -1,17 +1,24 @@
-/* What the library logs, kept for a test to look at instead of going to standard error. */
+/*
+ * Keeps what the library logs, so that a test can look at it. One at a time; for any thread.
+ */
 #ifndef SUPPORT_LOG_CAPTURE_H
 #define SUPPORT_LOG_CAPTURE_H
 
 #include <raffia/log.h>
 
-struct log_capture {
-    unsigned count;  /* messages since it began */
-    char last[1024]; /* the last of them */
-    raffia_log_level old_level;
-};
+enum { LOG_CAPTURE_LINES = 64, LOG_CAPTURE_LINE_BYTES = 1200 };
 
-/* One at a time, and for tests that log from one thread. */
-void log_capture_begin(struct log_capture *capture, raffia_log_level level);
-void log_capture_end(struct log_capture *capture);
+/* Starts, or starts anew. */
+void log_capture_start(void);
+
+/* Ends: the log goes to standard error again. What was kept stays. */
+void log_capture_stop(void);
+
+/* Lines logged since the start, kept or not. */
+size_t log_capture_count(void);
+
+/* The i-th of the lines kept (the first LOG_CAPTURE_LINES) and its level. "" beyond the last. */
+const char *log_capture_line(size_t i);
+raffia_log_level log_capture_level(size_t i);
 
 #endif
