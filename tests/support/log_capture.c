@@ -5,6 +5,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t count;
+static raffia_log_level level_to_restore;
 static struct {
     raffia_log_level level;
     char text[LOG_CAPTURE_LINE_BYTES];
@@ -24,15 +25,23 @@ static void keep(void *context, raffia_log_level level, const char *message)
 
 void log_capture_start(void)
 {
+    log_capture_start_at(raffia_log_get_level());
+}
+
+void log_capture_start_at(raffia_log_level level)
+{
     pthread_mutex_lock(&lock);
     count = 0;
     pthread_mutex_unlock(&lock);
+    level_to_restore = raffia_log_get_level();
+    raffia_log_set_level(level);
     raffia_log_set_sink(keep, NULL);
 }
 
 void log_capture_stop(void)
 {
     raffia_log_set_sink(NULL, NULL);
+    raffia_log_set_level(level_to_restore);
 }
 
 size_t log_capture_count(void)
@@ -56,4 +65,10 @@ const char *log_capture_line(size_t i)
 raffia_log_level log_capture_level(size_t i)
 {
     return kept(i) ? lines[i].level : RAFFIA_LOG_OFF;
+}
+
+const char *log_capture_last(void)
+{
+    size_t logged = log_capture_count();
+    return logged > 0 ? log_capture_line(logged - 1) : "";
 }
