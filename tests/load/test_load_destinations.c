@@ -3,6 +3,7 @@
 #include "load_fixture.h"
 #include "support/cmocka.h"
 
+#include <raffia/log.h>
 #include <raffia/pool.h>
 
 #include <errno.h>
@@ -147,6 +148,42 @@ static void pool_and_memory_exclude_each_other(void **state)
     raffia_pool_release(pool);
 }
 
+static void a_pool_of_its_own_is_reported(void **state)
+{
+    (void)state;
+    raffia_model *model;
+    raffia_log_set_level(RAFFIA_LOG_ERROR); /* huge pages may well be missing here */
+    raffia_status status = raffia_model_load(
+        path.text, &LOAD_OPTIONS(.device = "host", .pages = RAFFIA_PAGES_TRY), &model);
+    raffia_log_set_level(RAFFIA_LOG_WARN);
+    assert_ok(status);
+    const raffia_load_report *report = raffia_model_report(model);
+    raffia_pool_stats stats;
+    assert_ok(raffia_pool_query(raffia_model_pool(model), &stats));
+    assert_int_equal(stats.live_blocks, 1);
+    assert_true(stats.in_use_bytes >= 2 * MIB);
+    assert_true(stats.maximum_bytes >= 2 * MIB + 2 * MIB / 5);
+    assert_true(report->pages.total_bytes >= 2 * MIB);
+    assert_int_equal(report->pages.got_kind, stats.pages.got_kind);
+    assert_int_not_equal(report->pages.asked_kind, RAFFIA_PAGE_REGULAR);
+    for (int i = 0; i < 2; i++)
+        model_file_check(raffia_model_tensor(model, tensors[i].name), tensors[i].offset,
+                         tensors[i].bytes, 0);
+    raffia_model_release(model);
+}
+
+static void memory_of_a_device_the_cpu_can_write_to_will_do(void **state)
+{
+    (void)state;
+    raffia_model *model;
+    assert_ok(raffia_model_load(path.text, &LOAD_OPTIONS(.device = "sim:0"), &model));
+    for (int i = 0; i < 2; i++)
+        model_file_check(raffia_model_tensor(model, tensors[i].name), tensors[i].offset,
+                         tensors[i].bytes, 0);
+    raffia_model_release(model);
+    refuses(RAFFIA_ERROR_NOT_FOUND, LOAD_OPTIONS(.device = "nonsense:0"), "nonsense");
+}
+
 static int fail_late(int fd, off_t offset, size_t *bytes)
 {
     (void)fd;
@@ -199,6 +236,8 @@ int main(void)
         cmocka_unit_test(a_resource_may_know_no_page_alignment),
         cmocka_unit_test(a_pool_too_small_is_left_as_it_was),
         cmocka_unit_test(a_model_keeps_its_pool),
+        cmocka_unit_test(a_pool_of_its_own_is_reported),
+        cmocka_unit_test(memory_of_a_device_the_cpu_can_write_to_will_do),
         cmocka_unit_test(pool_and_memory_exclude_each_other),
         cmocka_unit_test(failed_loads_give_everything_back),
     };

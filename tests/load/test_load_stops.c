@@ -269,8 +269,10 @@ static void threads_that_cannot_be_started_are_done_without(void **state)
         LOAD_OPTIONS(.memory = memory.at, .memory_bytes = memory.bytes, .threads = 3,
                      .window_bytes = 64 * KIB, .progress = note_progress, .progress_context = &seen,
                      .reader = RAFFIA_READER_BUFFERED);
-    unsigned found = 0;
-    for (long n = 1; found < 3; n++) {
+    /* Which call starts the first thread is certain; after that the readers' calls come between. */
+    enum { MORE = 40 };
+    long end = 0;
+    for (long n = 1; end == 0 || n < end; n++) {
         raffia_model *model = NULL;
         seen.last.bytes_done = 0;
         core_fault_arm(n);
@@ -279,9 +281,10 @@ static void threads_that_cannot_be_started_are_done_without(void **state)
         assert_non_null(failed);
         if (strcmp(failed, "pthread_create") == 0) {
             assert_ok(status);
-            assert_int_equal(raffia_model_report(model)->threads, found);
+            assert_in_range(raffia_model_report(model)->threads, 0, end ? 2 : 0);
+            assert_int_equal(seen.last.bytes_done, MODEL_BYTES);
             model_file_check(raffia_model_tensor(model, "t"), tensor.offset, tensor.bytes, 0);
-            found++;
+            end = end ? end : n + MORE;
         }
         if (!status)
             raffia_model_release(model);
