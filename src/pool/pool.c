@@ -299,3 +299,8 @@ void raffia_pool_release(raffia_pool *pool)
     if (idle)
         pool_tear_down(pool);
 }
+
+struct driver_device pool_device(const raffia_pool *pool)
+{
+    return pool->device;
+}

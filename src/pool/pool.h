@@ -46,4 +46,7 @@ struct pool_plan {
 raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
                           raffia_fallback_reason *reason);
 
+/* The device whose memory the pool hands out. */
+struct driver_device pool_device(const raffia_pool *pool);
+
 #endif
