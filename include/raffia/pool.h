@@ -17,6 +17,9 @@
 #include <raffia/status.h>
 #include <raffia/stream.h>
 
+/** @addtogroup pool
+ *  @{ */
+
 /** A pool. Shared: raffia_pool_retain() and raffia_pool_release() count its owners. */
 typedef struct raffia_pool raffia_pool;
 
@@ -203,5 +206,7 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_verify(raffia_pool *pool,
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_check(raffia_pool *pool);
 
 RAFFIA_END_DECLS
+
+/** @} */
 
 #endif
