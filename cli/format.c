@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *cli_format_number(double value, char buffer[static CLI_FORMAT_MAX])
 {
@@ -42,4 +43,15 @@ const char *cli_format_seconds(double seconds, char buffer[static CLI_FORMAT_MAX
     if (seconds >= 1e-6)
         return with_unit(seconds * 1e6, "us", buffer);
     return with_unit(seconds * 1e9, "ns", buffer);
+}
+
+const char *cli_format_name(const char *name, char buffer[static CLI_NAME_MAX])
+{
+    int length = snprintf(buffer, CLI_NAME_MAX, "%s", name);
+    if (length >= CLI_NAME_MAX)
+        memcpy(buffer + CLI_NAME_MAX - sizeof "...", "...", sizeof "...");
+    for (char *c = buffer; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
+    return buffer;
 }

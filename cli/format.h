@@ -16,4 +16,9 @@ const char *cli_format_seconds(double seconds, char buffer[static CLI_FORMAT_MAX
 /* Three significant digits without an exponent: "0.123", "45.6", "7890". */
 const char *cli_format_number(double value, char buffer[static CLI_FORMAT_MAX]);
 
+/* Names come from files: control characters would reach the terminal. They become '?', and what is
+ * longer than the buffer ends in "...". */
+#define CLI_NAME_MAX 256
+const char *cli_format_name(const char *name, char buffer[static CLI_NAME_MAX]);
+
 #endif
