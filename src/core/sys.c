@@ -67,6 +67,36 @@ int sys_mbind(void *address, size_t bytes, int node)
     return (int)syscall(SYS_mbind, address, bytes, MPOL_BIND, nodes, (unsigned long)NODES_MAX, 0u);
 }
 
+int sys_mprotect(void *address, size_t bytes, int protection)
+{
+    FAIL_IF_ARMED("mprotect", ENOMEM, -1);
+    return mprotect(address, bytes, protection);
+}
+
+int sys_seal(int fd, int seals)
+{
+    FAIL_IF_ARMED("fcntl(F_ADD_SEALS)", EPERM, -1);
+    return fcntl(fd, F_ADD_SEALS, seals);
+}
+
+int sys_seals(int fd)
+{
+    FAIL_IF_ARMED("fcntl(F_GET_SEALS)", EINVAL, -1);
+    return fcntl(fd, F_GET_SEALS);
+}
+
+int sys_duplicate(int fd)
+{
+    FAIL_IF_ARMED("fcntl(F_DUPFD_CLOEXEC)", EMFILE, -1);
+    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+int sys_punch_hole(int fd, off_t bytes)
+{
+    FAIL_IF_ARMED("fallocate", EINTR, -1);
+    return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, bytes);
+}
+
 int sys_open(const char *path, int flags)
 {
     FAIL_IF_ARMED("open", EMFILE, -1);
@@ -180,13 +210,29 @@ const char *sys_root(void)
     return root;
 }
 
+/* Longest path looked at, the root and the NUL included. */
+#define PATH_BYTES 512
+
+static bool below_root(const char *path, char full[static PATH_BYTES])
+{
+    if (snprintf(full, PATH_BYTES, "%s%s", root, path) < PATH_BYTES)
+        return true;
+    errno = ENAMETOOLONG;
+    return false;
+}
+
+DIR *sys_open_directory(const char *path)
+{
+    FAIL_IF_ARMED("opendir", EMFILE, NULL);
+    char full[PATH_BYTES];
+    return below_root(path, full) ? opendir(full) : NULL;
+}
+
 ssize_t sys_read_text(const char *path, char *buffer, size_t capacity)
 {
-    char full[512];
-    if (snprintf(full, sizeof full, "%s%s", root, path) >= (int)sizeof full) {
-        errno = ENAMETOOLONG;
+    char full[PATH_BYTES];
+    if (!below_root(path, full))
         return -1;
-    }
     int fd = sys_open(full, O_RDONLY);
     if (fd < 0)
         return -1;

@@ -10,6 +10,7 @@
 
 #include <raffia/base.h>
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -23,6 +24,13 @@ int sys_madvise(void *address, size_t bytes, int advice);
 int sys_memfd_create(const char *name, unsigned flags);
 int sys_ftruncate(int fd, off_t bytes);
 int sys_mbind(void *address, size_t bytes, int node);
+int sys_mprotect(void *address, size_t bytes, int protection);
+int sys_seal(int fd, int seals); /* memfd seals, F_SEAL_* */
+int sys_seals(int fd);           /* those set; -1 */
+int sys_duplicate(int fd);       /* with close-on-exec */
+
+/* Gives up the memory behind the first `bytes` of a memfd; its size stays. */
+int sys_punch_hole(int fd, off_t bytes);
 
 /* Files. */
 int sys_open(const char *path, int flags);
@@ -54,8 +62,11 @@ ssize_t sys_read_text(const char *path, char *buffer, size_t capacity);
  * holds something else). */
 int sys_read_number(const char *path, uint64_t *value_p);
 
-/* For tests: a directory under which sys_read_text() and sys_read_number() look for /proc and /sys.
- * NULL restores the real one. The string is not copied. Not thread-safe. */
+/* Opens a directory below the root of sys_set_root(), for readdir(3) and closedir(3). */
+DIR *sys_open_directory(const char *path);
+
+/* For tests: a directory under which the three functions above look for /proc and /sys. NULL
+ * restores the real one. The string is not copied. Not thread-safe. */
 void sys_set_root(const char *root);
 
 /* The root now, "" for the real one; for code that must list a directory. */

@@ -1,0 +1,147 @@
+#include "driver/host/facts.h"
+
+#include "core/memory.h"
+#include "core/sys.h"
+#include "driver/host/pagemap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+size_t host_base_page_size(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+void host_memory_read(struct host_memory *memory)
+{
+    memory->total = memory->available = HOST_UNLIMITED;
+    char *text = host_read_whole("/proc/meminfo");
+    if (text) {
+        host_find_kilobytes(text, "MemTotal:", &memory->total);
+        host_find_kilobytes(text, "MemAvailable:", &memory->available);
+    }
+    core_free(text);
+    host_memory_limit(&memory->cgroup);
+}
+
+uint64_t host_memory_room(const struct host_memory *memory)
+{
+    uint64_t below_limit = host_limit_room(&memory->cgroup);
+    return memory->available < below_limit ? memory->available : below_limit;
+}
+
+/* "0-1,4": calls nothing and allocates nothing; a malformed list ends where it is malformed. */
+static size_t parse_list(const char *text, int *numbers, size_t capacity)
+{
+    size_t count = 0;
+    for (const char *cursor = text; *cursor >= '0' && *cursor <= '9';) {
+        char *end;
+        long first = strtol(cursor, &end, 10);
+        long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+        for (long number = first; number <= last && number - first < HOST_NODES_MAX; number++) {
+            if (count < capacity)
+                numbers[count] = (int)number;
+            count++;
+        }
+        cursor = *end == ',' ? end + 1 : end;
+    }
+    return count;
+}
+
+size_t host_nodes(int *nodes, size_t capacity)
+{
+    char text[256];
+    if (sys_read_text(HOST_NODES_DIRECTORY "/online", text, sizeof text) <= 0)
+        return 0;
+    return parse_list(text, nodes, capacity);
+}
+
+uint64_t host_node_room(int node)
+{
+    char path[HOST_PATH_MAX];
+    snprintf(path, sizeof path, HOST_NODES_DIRECTORY "/node%d/meminfo", node);
+    char *text = host_read_whole(path);
+    if (!text)
+        return HOST_UNLIMITED;
+    static const char *const parts[] = {"MemFree:", "Active(file):", "Inactive(file):"};
+    uint64_t room = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        char key[64];
+        uint64_t bytes;
+        snprintf(key, sizeof key, "Node %d %s", node, parts[i]);
+        if (host_find_kilobytes(text, key, &bytes))
+            room = host_add(room, bytes);
+    }
+    core_free(text);
+    return room;
+}
+
+/* The soft limit in a line of /proc/self/limits. */
+static uint64_t process_limit(const char *key)
+{
+    char *text = host_read_whole("/proc/self/limits");
+    uint64_t value = HOST_UNLIMITED;
+    if (text)
+        host_find_number(text, key, &value);
+    core_free(text);
+    return value;
+}
+
+uint64_t host_open_files_limit(void)
+{
+    return process_limit("Max open files");
+}
+
+/* Sums the columns of /proc/buddyinfo that hold blocks of at least `block` bytes. Column n counts
+ * free blocks of 2^n base pages. */
+static uint64_t free_in_blocks(size_t block)
+{
+    char *text = host_read_whole("/proc/buddyinfo");
+    uint64_t sum = 0;
+    char *rest = text;
+    for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
+        char *cursor = strstr(line, "zone");
+        if (!cursor)
+            continue;
+        cursor += strlen("zone");
+        cursor += strspn(cursor, " ");
+        cursor += strcspn(cursor, " ");
+        char *end = cursor;
+        for (uint64_t bytes = host_base_page_size();; bytes *= 2) {
+            uint64_t count = strtoull(cursor, &end, 10);
+            if (end == cursor)
+                break;
+            if (bytes >= block)
+                sum = host_add(sum, count * bytes);
+            cursor = end;
+        }
+    }
+    core_free(text);
+    return sum;
+}
+
+void host_facts_read(struct host_facts *facts)
+{
+    memset(facts, 0, sizeof *facts);
+    facts->base_page_size = host_base_page_size();
+    if (sys_read_text("/proc/sys/kernel/osrelease", facts->kernel_release,
+                      sizeof facts->kernel_release) < 0)
+        facts->kernel_release[0] = '\0';
+    facts->kernel_release[strcspn(facts->kernel_release, "\n")] = '\0';
+    host_memory_read(&facts->memory);
+    host_thp_read(&facts->thp);
+    size_t sizes[HOST_POOLS_MAX];
+    size_t count = host_hugetlb_sizes(sizes, HOST_POOLS_MAX);
+    facts->pool_count = count < HOST_POOLS_MAX ? count : HOST_POOLS_MAX;
+    for (size_t i = 0; i < facts->pool_count; i++)
+        host_hugetlb_pool_read(sizes[i], &facts->pools[i]);
+    size_t nodes = host_nodes(NULL, 0);
+    facts->node_count = nodes ? nodes : 1;
+    facts->pagemap_scan = host_pagemap_scan_works();
+    if (facts->thp.page_size)
+        facts->huge_blocks_bytes = free_in_blocks(facts->thp.page_size);
+    facts->locked_memory_limit = process_limit("Max locked memory");
+    facts->open_files_limit = host_open_files_limit();
+}

@@ -1,0 +1,161 @@
+/* Putting chunks behind addresses and taking them away. */
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/sys.h"
+#include "driver/host/chunk.h"
+#include "driver/host/facts.h"
+#include "driver/host/fill.h"
+#include "driver/host/reasons.h"
+#include "driver/host/verbs.h"
+#include "driver/host/verify.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/mman.h>
+
+/* Makes addresses reserved and empty, whatever was there. */
+static int empty_range(void *at, size_t bytes)
+{
+    void *base = sys_mmap(at, bytes, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return base == MAP_FAILED ? errno : 0;
+}
+
+static bool fail(struct host_failure *failure, enum host_step step, int error_number)
+{
+    failure->step = step;
+    failure->error_number = error_number;
+    return false;
+}
+
+/* The pool's reservation is taken here for hugetlb, and overcommit accounting is asked for all:
+ * without MAP_NORESERVE a shortage is an error now rather than a signal later. */
+static bool place(struct host_chunk *chunk, void *at, struct host_failure *failure)
+{
+    int sharing = chunk->fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+    void *base =
+        sys_mmap(at, chunk->spec.bytes, PROT_READ | PROT_WRITE, sharing | MAP_FIXED, chunk->fd, 0);
+    if (base == MAP_FAILED)
+        return fail(failure, HOST_STEP_MAP, errno);
+    assert(base == at);
+    return true;
+}
+
+/* What the kernel must know before the first touch. */
+static bool advise(const struct driver_chunk_spec *spec, void *at, struct host_failure *failure)
+{
+    if (spec->numa_node >= 0 && sys_mbind(at, spec->bytes, spec->numa_node))
+        return fail(failure, HOST_STEP_BIND, errno);
+    if (spec->kind == RAFFIA_PAGE_TRANSPARENT && sys_madvise(at, spec->bytes, MADV_HUGEPAGE))
+        return fail(failure, HOST_STEP_ADVISE, errno);
+    /* EINVAL: a kernel without transparent huge pages, which will not make any. */
+    if (spec->kind == RAFFIA_PAGE_REGULAR && sys_madvise(at, spec->bytes, MADV_NOHUGEPAGE) &&
+        errno != EINVAL)
+        return fail(failure, HOST_STEP_ADVISE, errno);
+    return true;
+}
+
+static bool fill(const struct driver_chunk_spec *spec, void *at, struct host_failure *failure)
+{
+    int error_number = host_fill(at, spec->bytes, spec->page_size, spec->threads);
+    return error_number ? fail(failure, HOST_STEP_FILL, error_number) : true;
+}
+
+static bool conforms(const struct host_chunk *chunk, const void *at, struct host_failure *failure)
+{
+    struct driver_page_evidence evidence;
+    host_read_chunk_pages(chunk, at, &evidence);
+    if (evidence.verified && evidence.conforming >= chunk->spec.bytes)
+        return true;
+    failure->evidence = evidence.source;
+    failure->small_bytes = chunk->spec.bytes - core_min(evidence.conforming, chunk->spec.bytes);
+    failure->verified = evidence.verified;
+    return fail(failure, HOST_STEP_VERIFY, 0);
+}
+
+/* Shared memory gets no transparent huge pages by faulting unless the administrator says so, but
+ * can be collapsed; anonymous memory is collapsed only where faulting gave small pages. */
+static bool fill_and_verify(struct host_chunk *chunk, void *at, struct host_failure *failure)
+{
+    const struct driver_chunk_spec *spec = &chunk->spec;
+    bool transparent = spec->kind == RAFFIA_PAGE_TRANSPARENT;
+    if (transparent && chunk->fd >= 0)
+        host_collapse(at, spec->bytes, spec->page_size, spec->threads);
+    if (!fill(spec, at, failure))
+        return false;
+    if (conforms(chunk, at, failure))
+        return true;
+    if (!transparent || !failure->verified)
+        return false;
+    host_collapse(at, spec->bytes, spec->page_size, spec->threads);
+    return fill(spec, at, failure) && conforms(chunk, at, failure);
+}
+
+/* Undoes a mapping that came to nothing. Memory that the chunk held before stays its own. */
+static void undo(struct host_chunk *chunk, void *at, bool was_empty)
+{
+    int error_number = empty_range(at, chunk->spec.bytes);
+    if (error_number)
+        core_log_error("the addresses of a failed mapping cannot be emptied (errno %d); they are "
+                       "lost until their range is released",
+                       error_number);
+    if (chunk->fd >= 0 && was_empty && sys_punch_hole(chunk->fd, (off_t)chunk->spec.bytes))
+        core_log_warn("a chunk whose mapping failed keeps its memory until it is destroyed");
+}
+
+static raffia_status check_place(struct host_chunk *chunk, void *at, raffia_fallback_reason *reason)
+{
+    if (!core_is_aligned((uintptr_t)at, chunk->spec.page_size)) {
+        *reason = RAFFIA_REASON_MISALIGNED;
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "address %p is not aligned to pages of %zu bytes", at,
+                          chunk->spec.page_size);
+    }
+    if (chunk->fd < 0 && atomic_load(&chunk->mappings) != 0)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "a chunk that is not remappable is mapped already");
+    return RAFFIA_OK;
+}
+
+raffia_status host_chunk_map(int device, driver_chunk handle, void *at,
+                             raffia_fallback_reason *reason)
+{
+    assert(device == 0);
+    (void)device;
+    struct host_chunk *chunk = host_chunk_of(handle);
+    const struct driver_chunk_spec *spec = &chunk->spec;
+    *reason = RAFFIA_REASON_NONE;
+    raffia_status status = check_place(chunk, at, reason);
+    if (!status)
+        status = host_check_transparent(spec, reason);
+    size_t held = host_chunk_held(chunk);
+    if (!status)
+        status = host_check_room(spec, spec->bytes - held, reason);
+    if (status)
+        return status;
+
+    struct host_failure failure = {0};
+    if (place(chunk, at, &failure) && advise(spec, at, &failure) &&
+        fill_and_verify(chunk, at, &failure)) {
+        atomic_fetch_add(&chunk->mappings, 1);
+        return RAFFIA_OK;
+    }
+    /* Explained after the memory is given back, so that the numbers are those without us. */
+    undo(chunk, at, held == 0 && atomic_load(&chunk->mappings) == 0);
+    return host_explain(spec, &failure, reason);
+}
+
+raffia_status host_chunk_unmap(int device, driver_chunk handle, void *at)
+{
+    (void)device;
+    struct host_chunk *chunk = host_chunk_of(handle);
+    if (atomic_load(&chunk->mappings) == 0)
+        return core_error(RAFFIA_ERROR_BAD_ADDRESS, "a chunk is not mapped at %p", at);
+    int error_number = empty_range(at, chunk->spec.bytes);
+    if (error_number)
+        return core_error_errno(core_status_of_errno(error_number), error_number,
+                                "cannot unmap %zu bytes at %p", chunk->spec.bytes, at);
+    atomic_fetch_sub(&chunk->mappings, 1);
+    return RAFFIA_OK;
+}
