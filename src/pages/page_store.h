@@ -31,11 +31,13 @@ struct page_store_options {
     unsigned threads;
 };
 
-/* Chunks lent to one borrower, mapped at one address. */
+/* A chunk lent to one borrower, mapped at one address. */
 struct page_loan {
     driver_chunk chunk;
     void *at;
     size_t bytes;
+    struct driver_page_evidence evidence; /* as found when it was mapped */
+    struct page_record *record;           /* the store's own */
 };
 
 struct page_store_stats {
@@ -47,22 +49,25 @@ struct page_store_stats {
     uint64_t driver_calls; /* create, map, unmap, destroy */
 };
 
+/* UNSUPPORTED if the device cannot remap or export and is asked to; OUT_OF_HOST_MEMORY. */
 raffia_status page_store_create(const struct page_store_options *options,
                                 struct page_store **store_p);
 
-/* Pre: no loans. Destroys the chunks kept. NULL is ignored. */
+/* Pre: no loans. Destroys the chunks kept, trying again where the driver fails. NULL is ignored. */
 void page_store_destroy(struct page_store *store);
 
 /*
  * Puts a chunk of `bytes` (a multiple of the page size) behind the reserved addresses at `at`. On
- * success every page is there and verified as the driver can. OUT_OF_MEMORY or LIMIT otherwise,
- * with *reason set, and nothing changed.
+ * success every page is there and was read back, if the driver can, to be of the store's page size.
+ * OUT_OF_MEMORY or LIMIT otherwise, or what the driver says, with *reason set (NONE where the pages
+ * are not to blame), and nothing changed. Kept chunks are given back before it fails.
  */
 raffia_status page_store_borrow(struct page_store *store, void *at, size_t bytes,
                                 struct page_loan *loan, raffia_fallback_reason *reason);
 
 /* Takes a chunk back from its address. Nobody may be using it. A driver failure leaves the loan as
- * it was. */
+ * it was. A chunk that is unmapped but cannot be destroyed is kept until a trim succeeds; the loan
+ * is over all the same. */
 raffia_status page_store_return(struct page_store *store, struct page_loan *loan);
 
 /* Gives kept chunks back to the system until at most `keep_bytes` are kept. */

@@ -1,0 +1,39 @@
+#include "core/process.h"
+
+#include "core/fault.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+/* 0 until the first call, so that the fast path needs no second look to see that it may be taken;
+ * it stays 0 where the C library cannot call us back. */
+static atomic_ulong generation;
+
+static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
+
+/* The child has one thread when this runs. A second registration is impossible, so the number rises
+ * by one for each fork. */
+static void count_fork(void)
+{
+    atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+}
+
+static void watch_forks(void)
+{
+    int error = core_fault("pthread_atfork") ? ENOMEM : pthread_atfork(NULL, NULL, count_fork);
+    if (!error)
+        atomic_store_explicit(&generation, 1, memory_order_relaxed);
+}
+
+unsigned long core_fork_generation(void)
+{
+    unsigned long now = atomic_load_explicit(&generation, memory_order_relaxed);
+    if (now)
+        return now;
+    pthread_once(&watch_once, watch_forks);
+    now = atomic_load_explicit(&generation, memory_order_relaxed);
+    /* Without a callback the process number does the same, at the price of a system call. */
+    return now ? now : (unsigned long)getpid();
+}

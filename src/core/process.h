@@ -1,0 +1,15 @@
+/*
+ * Telling a forked child from its parent.
+ */
+#ifndef CORE_PROCESS_H
+#define CORE_PROCESS_H
+
+/*
+ * A number that another process of the same line of descent never sees: it changes in the child of
+ * a fork(). An object keeps the number of its birth; if it differs later, the object was inherited.
+ * Costs one relaxed load, and never gives 0. A child made by clone(2) or vfork(2) directly, around
+ * the C library, keeps its parent's number.
+ */
+unsigned long core_fork_generation(void);
+
+#endif

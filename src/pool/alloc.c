@@ -1,0 +1,90 @@
+/* Handing out blocks. */
+#include "core/checked.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "pool/pool_internal.h"
+
+void pool_count_block(struct raffia_pool *pool, const struct space_block *block)
+{
+    pool->live_blocks++;
+    pool->in_use_bytes += block->bytes;
+    pool->peak_in_use_bytes = core_max(pool->peak_in_use_bytes, pool->in_use_bytes);
+    pool_guard_write(pool, block);
+}
+
+/* Turns the caller's words into a request. Sizes beyond the range become RAFFIA_NONE, which nothing
+ * can serve. */
+static raffia_status make_request(const struct raffia_pool *pool, size_t bytes, size_t alignment,
+                                  struct space_request *request)
+{
+    if (alignment == 0)
+        alignment = pool->granule;
+    if (!core_is_power_of_two(alignment))
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "pool '%s': an alignment of %zu bytes is not a power of two", pool->name,
+                          alignment);
+    if (alignment > pool->largest_alignment) {
+        char asked[CORE_SIZE_TEXT_MAX], most[CORE_SIZE_TEXT_MAX];
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "pool '%s' cannot align to %s: the most is %s, as its chunks are that "
+                          "large",
+                          pool->name, core_format_size(alignment, asked),
+                          core_format_size(pool->largest_alignment, most));
+    }
+    *request = (struct space_request){.alignment = alignment, .placement = SPACE_PLACE_ANY};
+    if (!core_add(bytes ? bytes : pool->granule, pool->guard_bytes, &request->bytes))
+        request->bytes = RAFFIA_NONE;
+    return RAFFIA_OK;
+}
+
+/* The path that is meant to be taken: one lock, no driver call. */
+static raffia_status allocate_mapped(struct raffia_pool *pool, const struct space_request *request,
+                                     struct space_block *block)
+{
+    pthread_mutex_lock(&pool->lock);
+    raffia_status status = space_allocate(pool->space, request, block);
+    if (!status) {
+        pool_count_block(pool, block);
+        pool->hits++;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
+raffia_status raffia_pool_alloc(raffia_pool *pool, size_t bytes, size_t alignment, void **address_p)
+{
+    struct space_request request;
+    struct space_block block;
+    raffia_status status = pool_enter_to_change(pool);
+    if (status)
+        return status;
+    if (!address_p)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "pool '%s': there is no place to put the address of the block",
+                          pool->name);
+    status = make_request(pool, bytes, alignment, &request);
+    if (status)
+        return status;
+    /* Before the space sees it, so that rounding it up cannot wrap. */
+    if (request.bytes > pool->range_bytes)
+        return pool_refuse_request(pool, bytes, NULL);
+    status = allocate_mapped(pool, &request, &block);
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY)
+        status = pool->flags & RAFFIA_POOL_FIXED ? pool_refuse_request(pool, bytes, NULL)
+                                                 : pool_grow_for_request(pool, &request, &block);
+    if (status)
+        return status;
+    *address_p = pool->base + block.offset;
+    core_log_debug("pool '%s': %zu bytes at %p", pool->name, bytes, *address_p);
+    return RAFFIA_OK;
+}
+
+raffia_status raffia_pool_alloc_on(raffia_pool *pool, raffia_stream stream, size_t bytes,
+                                   size_t alignment, void **address_p)
+{
+    raffia_status status = pool_check_stream(pool, stream);
+    if (status)
+        return status;
+    /* A block is free only when no stream uses it any more, so it may be used on any at once. */
+    return raffia_pool_alloc(pool, bytes, alignment, address_p);
+}

@@ -1,0 +1,80 @@
+/* The steps of growth: chunks are borrowed, put behind absent slots, and added to the space. */
+#include "core/checked.h"
+#include "pool/pool_internal.h"
+
+size_t pool_budget(struct raffia_pool *pool)
+{
+    struct page_store_stats stats;
+    page_store_query(pool->store, &stats);
+    return stats.lent_bytes < pool->maximum_bytes ? pool->maximum_bytes - stats.lent_bytes : 0;
+}
+
+void pool_drop_loaned(struct raffia_pool *pool, const struct pool_interval *interval)
+{
+    struct core_error_record cause;
+    core_error_save(&cause);
+    for (size_t i = pool_first_slot(pool, interval); i < pool_end_slot(pool, interval); i++) {
+        struct pool_slot *slot = &pool->slots[i];
+        if (slot->state != POOL_SLOT_LOANED)
+            continue;
+        if (!page_store_return(pool->store, &slot->loan))
+            slot->state = POOL_SLOT_ABSENT;
+    }
+    core_error_restore(&cause);
+}
+
+raffia_status pool_fill(struct raffia_pool *pool, const struct pool_interval *interval,
+                        raffia_fallback_reason *reason)
+{
+    for (size_t i = pool_first_slot(pool, interval); i < pool_end_slot(pool, interval); i++) {
+        struct pool_slot *slot = &pool->slots[i];
+        if (slot->state != POOL_SLOT_ABSENT)
+            continue;
+        raffia_status status =
+            page_store_borrow(pool->store, pool->base + pool_slot_offset(pool, i),
+                              pool_slot_bytes(pool, i), &slot->loan, reason);
+        if (status) {
+            pool_drop_loaned(pool, interval);
+            return status;
+        }
+        slot->state = POOL_SLOT_LOANED;
+    }
+    return RAFFIA_OK;
+}
+
+raffia_status pool_admit(struct raffia_pool *pool, const struct pool_interval *interval)
+{
+    raffia_status status = RAFFIA_OK;
+    for (size_t i = pool_first_slot(pool, interval); !status && i < pool_end_slot(pool, interval);
+         i++) {
+        struct pool_slot *slot = &pool->slots[i];
+        if (slot->state != POOL_SLOT_LOANED)
+            continue;
+        const size_t bytes = pool_slot_bytes(pool, i);
+        status = space_add(pool->space, pool_slot_offset(pool, i), bytes);
+        if (!status) {
+            slot->state = POOL_SLOT_MAPPED;
+            pool->mapped_bytes += bytes;
+            pool->mapped_slots++;
+        }
+    }
+    pool->peak_mapped_bytes = core_max(pool->peak_mapped_bytes, pool->mapped_bytes);
+    pool_refresh_report(pool);
+    return status;
+}
+
+raffia_status pool_map_interval(struct raffia_pool *pool, const struct pool_interval *interval,
+                                raffia_fallback_reason *reason)
+{
+    raffia_status status = pool_fill(pool, interval, reason);
+    if (status)
+        return status;
+    pthread_mutex_lock(&pool->lock);
+    status = pool_admit(pool, interval);
+    pthread_mutex_unlock(&pool->lock);
+    if (status) {
+        *reason = RAFFIA_REASON_NONE;
+        pool_drop_loaned(pool, interval);
+    }
+    return status;
+}

@@ -1,0 +1,301 @@
+/* Birth and death of a pool. */
+#include "core/checked.h"
+#include "core/log.h"
+#include "core/memory.h"
+#include "core/process.h"
+#include "core/text.h"
+#include "pool/pool_internal.h"
+
+#include <assert.h>
+
+/* The least alignment of a range: a huge page on every device there is. */
+#define POOL_LEAST_ALIGNMENT ((size_t)2 << 20)
+
+/* How often a range is asked for before a driver that misaligns it is given up. */
+#define POOL_RESERVE_ATTEMPTS 3
+
+/* Room behind each block for the guard pattern. */
+#define POOL_GUARD_BYTES 16
+
+bool pool_is_inherited(const struct raffia_pool *pool)
+{
+    return pool->generation != core_fork_generation();
+}
+
+raffia_status pool_enter(const struct raffia_pool *pool)
+{
+    if (!pool)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "there is no pool (NULL)");
+    if (pool_is_inherited(pool))
+        return core_error(RAFFIA_ERROR_FORKED,
+                          "pool '%s' belongs to the parent of this process: make one of your own",
+                          pool->name);
+    return RAFFIA_OK;
+}
+
+raffia_status pool_enter_to_change(struct raffia_pool *pool)
+{
+    raffia_status status = pool_enter(pool);
+    if (!status && atomic_load_explicit(&pool->frozen, memory_order_relaxed))
+        return core_error(RAFFIA_ERROR_CORRUPT,
+                          "pool '%s' was frozen when it was found damaged: nothing more is handed "
+                          "out of it",
+                          pool->name);
+    return status;
+}
+
+raffia_status pool_freeze(struct raffia_pool *pool)
+{
+    atomic_store_explicit(&pool->frozen, true, memory_order_relaxed);
+    return RAFFIA_ERROR_CORRUPT;
+}
+
+/* ---- birth ---------------------------------------------------------------------------------- */
+
+static raffia_status refuse_plan(const struct pool_plan *plan, const char *what, size_t value)
+{
+    return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "pool '%s': %s (%zu)",
+                      plan->name ? plan->name : "pool", what, value);
+}
+
+static raffia_status check_plan(const struct pool_plan *plan)
+{
+    const size_t page = plan->page_size;
+    if (!core_is_power_of_two(page))
+        return refuse_plan(plan, "the page size is not a power of two", page);
+    if (plan->maximum_bytes == 0 || !core_is_aligned(plan->maximum_bytes, page))
+        return refuse_plan(plan, "the maximum is not a number of whole pages", plan->maximum_bytes);
+    if (plan->initial_bytes > plan->maximum_bytes || !core_is_aligned(plan->initial_bytes, page))
+        return refuse_plan(plan, "the initial size is not whole pages within the maximum",
+                           plan->initial_bytes);
+    if (plan->chunk_bytes == 0 || !core_is_aligned(plan->chunk_bytes, page))
+        return refuse_plan(plan, "the chunk size is not a number of whole pages",
+                           plan->chunk_bytes);
+    if (!core_is_power_of_two(plan->granule) || plan->granule > page)
+        return refuse_plan(plan, "the granule is not a power of two up to the page size",
+                           plan->granule);
+    return RAFFIA_OK;
+}
+
+static raffia_status check_flags(const struct pool_plan *plan, const raffia_device_info *info)
+{
+    if (plan->flags & RAFFIA_POOL_GUARD && !info->cpu_accessible)
+        return core_error(
+            RAFFIA_ERROR_UNSUPPORTED,
+            "pool '%s' shall guard its blocks, but the CPU cannot reach the memory of "
+            "%s: leave out RAFFIA_POOL_GUARD",
+            plan->name ? plan->name : "pool", info->name);
+    return RAFFIA_OK;
+}
+
+static size_t power_of_two_within(size_t value)
+{
+    return (size_t)1 << (63 - __builtin_clzll(value));
+}
+
+/* Blocks can be aligned up to the chunk size because the base is: offsets then speak for addresses.
+ */
+static void copy_plan(struct raffia_pool *pool, const struct pool_plan *plan)
+{
+    pool->device = plan->device;
+    pool->range_bytes = pool->maximum_bytes = plan->maximum_bytes;
+    pool->page_size = plan->page_size;
+    pool->chunk_bytes = core_min(plan->chunk_bytes, plan->maximum_bytes);
+    pool->granule = plan->granule;
+    pool->largest_alignment = power_of_two_within(pool->chunk_bytes);
+    pool->slot_count = (pool->range_bytes - 1) / pool->chunk_bytes + 1;
+    pool->guard_bytes = plan->flags & RAFFIA_POOL_GUARD ? POOL_GUARD_BYTES : 0;
+    pool->flags = plan->flags;
+    pool->kind = plan->kind;
+    pool->asked_kind = plan->asked_kind;
+    pool->asked_size = plan->asked_size;
+    pool->asked_refused = plan->asked_refused;
+    pool->generation = core_fork_generation();
+}
+
+/* Nobody can be told that it failed, so it is tried again and then logged. */
+static void release_range(struct raffia_pool *pool, void *base)
+{
+    struct core_error_record cause;
+    core_error_save(&cause);
+    raffia_status status = RAFFIA_ERROR_DRIVER;
+    for (int i = 0; status && i < POOL_UNDO_ATTEMPTS; i++)
+        status = pool->device.driver->range_release(pool->device.index, base, pool->range_bytes);
+    if (status)
+        core_log_error("pool '%s': %zu bytes of addresses at %p could not be released: %s",
+                       pool->name, pool->range_bytes, base, raffia_last_error());
+    core_error_restore(&cause);
+}
+
+/*
+ * A misaligned base is held until the end, so that the next attempt cannot be given it again.
+ */
+static raffia_status reserve_range(struct raffia_pool *pool, raffia_fallback_reason *reason)
+{
+    const struct driver_device device = pool->device;
+    const size_t alignment =
+        core_max(core_max(pool->page_size, POOL_LEAST_ALIGNMENT), pool->largest_alignment);
+    void *misaligned[POOL_RESERVE_ATTEMPTS];
+    int refused = 0;
+    raffia_status status = RAFFIA_OK;
+    while (!status && !pool->base && refused < POOL_RESERVE_ATTEMPTS) {
+        void *base;
+        status = device.driver->range_reserve(device.index, pool->range_bytes, alignment, &base);
+        if (status)
+            break;
+        if (core_is_aligned((uintptr_t)base, alignment))
+            pool->base = base;
+        else
+            misaligned[refused++] = base;
+    }
+    for (int i = 0; i < refused; i++)
+        release_range(pool, misaligned[i]);
+    if (status || pool->base)
+        return status;
+    *reason = RAFFIA_REASON_MISALIGNED;
+    char asked[CORE_SIZE_TEXT_MAX];
+    return core_error(
+        RAFFIA_ERROR_DRIVER,
+        "pool '%s': the %s driver was asked %d times for addresses aligned to %s, and "
+        "each time returned others (last %p)",
+        pool->name, device.driver->name, refused, core_format_size(alignment, asked),
+        misaligned[refused - 1]);
+}
+
+static raffia_status make_store(struct raffia_pool *pool, const struct pool_plan *plan)
+{
+    const struct page_store_options options = {
+        .device = plan->device,
+        .kind = plan->kind,
+        .page_size = plan->page_size,
+        .limit_bytes = plan->maximum_bytes,
+        .remappable = (plan->flags & RAFFIA_POOL_REMAPPABLE) != 0,
+        .handle = plan->flags & RAFFIA_POOL_SHAREABLE ? DRIVER_HANDLE_FD : DRIVER_HANDLE_NONE,
+        .numa_node = plan->numa_node,
+        .threads = plan->threads,
+    };
+    raffia_status status = page_store_create(&options, &pool->store);
+    return status ? core_error_prefix("pool '%s'", pool->name) : status;
+}
+
+static raffia_status make_bookkeeping(struct raffia_pool *pool, const struct pool_plan *plan)
+{
+    const struct space_options options = {pool->range_bytes, pool->granule};
+    pool->name = core_strdup(plan->name ? plan->name : "pool");
+    pool->slots = pool->name ? core_calloc(pool->slot_count, sizeof *pool->slots) : NULL;
+    if (!pool->slots)
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    return space_create(&options, &pool->space);
+}
+
+static raffia_status map_initial(struct raffia_pool *pool, size_t bytes,
+                                 raffia_fallback_reason *reason)
+{
+    const struct pool_interval initial = {0, bytes, bytes};
+    raffia_status status = RAFFIA_OK;
+    pthread_mutex_lock(&pool->growth_lock);
+    if (bytes)
+        status = pool_map_interval(pool, &initial, reason);
+    pthread_mutex_lock(&pool->lock);
+    pool_refresh_report(pool);
+    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&pool->growth_lock);
+    return status;
+}
+
+raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
+                          raffia_fallback_reason *reason)
+{
+    *reason = RAFFIA_REASON_NONE;
+    raffia_device_info info;
+    raffia_status status = check_plan(plan);
+    if (!status)
+        status = plan->device.driver->device_info(plan->device.index, &info);
+    if (!status)
+        status = check_flags(plan, &info);
+    if (status)
+        return status;
+    struct raffia_pool *pool = core_calloc(1, sizeof *pool);
+    if (!pool)
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    copy_plan(pool, plan);
+    pool->asynchronous = info.asynchronous;
+    atomic_init(&pool->owners, 1);
+    pthread_mutex_init(&pool->growth_lock, NULL);
+    pthread_mutex_init(&pool->lock, NULL);
+    status = make_bookkeeping(pool, plan);
+    if (!status)
+        status = make_store(pool, plan);
+    if (!status)
+        status = reserve_range(pool, reason);
+    if (!status)
+        status = map_initial(pool, plan->initial_bytes, reason);
+    if (status) {
+        struct core_error_record cause;
+        core_error_save(&cause);
+        pool_tear_down(pool);
+        return core_error_restore(&cause);
+    }
+    core_log_info("pool '%s': %zu bytes of %s pages mapped at %p", pool->name, pool->mapped_bytes,
+                  raffia_page_kind_name(pool->kind), (void *)pool->base);
+    *pool_p = pool;
+    return RAFFIA_OK;
+}
+
+/* ---- death ---------------------------------------------------------------------------------- */
+
+/* False if a chunk is still mapped: its addresses must then stay reserved. */
+static bool return_chunks(struct raffia_pool *pool)
+{
+    bool all = true;
+    for (size_t i = 0; pool->store && i < pool->slot_count; i++) {
+        struct pool_slot *slot = &pool->slots[i];
+        raffia_status status = slot->state == POOL_SLOT_ABSENT ? RAFFIA_OK : RAFFIA_ERROR_DRIVER;
+        for (int attempt = 0; status && attempt < POOL_UNDO_ATTEMPTS; attempt++)
+            status = page_store_return(pool->store, &slot->loan);
+        if (status)
+            core_log_error("pool '%s': a chunk of %zu bytes could not be given back: %s",
+                           pool->name, slot->loan.bytes, raffia_last_error());
+        all = all && !status;
+    }
+    return all;
+}
+
+/* What the driver will not take back is leaked, and logged: the alternative is to hand out
+ * addresses that still have somebody else's memory behind them. */
+void pool_tear_down(struct raffia_pool *pool)
+{
+    assert(pool->live_blocks == 0);
+    if (return_chunks(pool)) {
+        page_store_destroy(pool->store);
+        if (pool->base)
+            release_range(pool, pool->base);
+    }
+    space_destroy(pool->space);
+    pthread_mutex_destroy(&pool->lock);
+    pthread_mutex_destroy(&pool->growth_lock);
+    core_free(pool->slots);
+    core_free(pool->name);
+    core_free(pool);
+}
+
+raffia_pool *raffia_pool_retain(raffia_pool *pool)
+{
+    if (pool)
+        atomic_fetch_add_explicit(&pool->owners, 1, memory_order_relaxed);
+    return pool;
+}
+
+/* A forked child leaves its copy alone: the chunks are the parent's to give back. */
+void raffia_pool_release(raffia_pool *pool)
+{
+    if (!pool || pool_is_inherited(pool) ||
+        atomic_fetch_sub_explicit(&pool->owners, 1, memory_order_acq_rel) != 1)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->orphaned = true;
+    const bool idle = pool->live_blocks == 0;
+    pthread_mutex_unlock(&pool->lock);
+    if (idle)
+        pool_tear_down(pool);
+}

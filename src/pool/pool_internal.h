@@ -1,0 +1,252 @@
+/*
+ * What the files of this floor share: the pool itself and the steps its calls are made of. The lock
+ * order stands in pool/pool.h.
+ */
+#ifndef POOL_POOL_INTERNAL_H
+#define POOL_POOL_INTERNAL_H
+
+#include "core/error.h"
+#include "pages/page_store.h"
+#include "pool/pool.h"
+#include "space/space.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* A call that must not fail (an undo, a teardown) is tried this often before it is given up. */
+#define POOL_UNDO_ATTEMPTS 3
+
+/* A slot goes ABSENT -> LOANED -> MAPPED and back the same way. It stays LOANED when the step to
+ * either side fails; the next growth or trim that passes takes it along. */
+enum pool_slot_state {
+    POOL_SLOT_ABSENT = 0,
+    POOL_SLOT_LOANED, /* a chunk is behind it, but the space does not know */
+    POOL_SLOT_MAPPED, /* the space has it */
+};
+
+struct pool_slot {
+    struct page_loan loan;
+    enum pool_slot_state state;
+};
+
+struct raffia_pool {
+    /* Fixed at creation. */
+    struct driver_device device;
+    char *name;
+    char *base;
+    size_t range_bytes; /* addresses reserved */
+    size_t page_size;
+    size_t chunk_bytes;
+    size_t granule;
+    size_t largest_alignment; /* that of the base; offsets are aligned where addresses are */
+    size_t slot_count;
+    size_t guard_bytes; /* least room for the pattern behind a block; 0 without guards */
+    unsigned flags;
+    bool asynchronous; /* the device has streams */
+    raffia_page_kind kind;
+    raffia_page_kind asked_kind;
+    size_t asked_size;
+    raffia_fallback_reason asked_refused;
+    unsigned long generation; /* core_fork_generation() of the process that owns it */
+    struct page_store *store;
+
+    atomic_size_t owners;
+    atomic_bool frozen; /* damage was found */
+
+    pthread_mutex_t growth_lock; /* guards the slots; the store is only changed under it */
+    struct pool_slot *slots;
+
+    pthread_mutex_t lock; /* guards the rest */
+    struct space *space;
+    bool orphaned;        /* the last owner has gone; the last block takes the pool with it */
+    size_t maximum_bytes; /* changed under both locks, read under either */
+    size_t mapped_bytes;  /* of MAPPED slots */
+    size_t mapped_slots;
+    size_t in_use_bytes;
+    size_t live_blocks;
+    size_t pending_blocks; /* of the live ones: freed on a stream that is not there yet */
+    size_t peak_in_use_bytes;
+    size_t peak_mapped_bytes;
+    uint64_t hits;
+    uint64_t misses;
+    uint64_t failures;
+    uint64_t frees;
+    uint64_t bad_frees;
+    raffia_page_report report;
+};
+
+/* A part of the address range. */
+struct pool_interval {
+    size_t offset;
+    size_t bytes;
+    size_t missing; /* bytes of the ABSENT slots it touches */
+};
+
+/* ---- slots -------------------------------------------------------------------------------- */
+
+static inline size_t pool_slot_offset(const struct raffia_pool *pool, size_t slot)
+{
+    return slot * pool->chunk_bytes;
+}
+
+/* The last slot may be short. */
+static inline size_t pool_slot_bytes(const struct raffia_pool *pool, size_t slot)
+{
+    const size_t left = pool->range_bytes - pool_slot_offset(pool, slot);
+    return left < pool->chunk_bytes ? left : pool->chunk_bytes;
+}
+
+static inline size_t pool_first_slot(const struct raffia_pool *pool,
+                                     const struct pool_interval *interval)
+{
+    return interval->offset / pool->chunk_bytes;
+}
+
+/* One past the last slot that the interval touches. */
+static inline size_t pool_end_slot(const struct raffia_pool *pool,
+                                   const struct pool_interval *interval)
+{
+    return (interval->offset + interval->bytes - 1) / pool->chunk_bytes + 1;
+}
+
+/* ---- entering (pool.c) ---------------------------------------------------------------------- */
+
+/* First thing in each call, before any lock is touched: the locks of a forked child may be held by
+ * threads that it does not have. INVALID_ARGUMENT for NULL, FORKED. */
+raffia_status pool_enter(const struct raffia_pool *pool);
+
+/* The same for calls that give out or move memory: CORRUPT once the pool is frozen. */
+raffia_status pool_enter_to_change(struct raffia_pool *pool);
+
+bool pool_is_inherited(const struct raffia_pool *pool);
+
+/* No more memory is handed out after this. Returns CORRUPT. */
+raffia_status pool_freeze(struct raffia_pool *pool);
+
+/* No lock held, no owner and no block left. */
+void pool_tear_down(struct raffia_pool *pool);
+
+/* ---- blocks (alloc.c, free.c) --------------------------------------------------------------- */
+
+/* Pool lock held. The counters after a block was taken from the space; the guard is written. */
+void pool_count_block(struct raffia_pool *pool, const struct space_block *block);
+
+/* The counters after a live block changed its size. */
+void pool_count_resize(struct raffia_pool *pool, size_t old_bytes, size_t new_bytes);
+
+/* Pool lock held: the block that starts at the address, if it is live (SPACE_HELD). */
+bool pool_find_live(const struct raffia_pool *pool, const void *address, struct space_block *block);
+
+/* INVALID_ARGUMENT for a stream on a device without streams, and as pool_enter(). */
+raffia_status pool_check_stream(const struct raffia_pool *pool, raffia_stream stream);
+
+/* What a caller sees of a block. */
+void pool_describe_block(const struct raffia_pool *pool, const struct space_block *block,
+                         raffia_block *description);
+
+/* ---- growth (window.c, grow.c, trim.c) --------------------------------------------------------
+ */
+
+/* What a window may consist of, and what it costs. */
+enum pool_view {
+    POOL_VIEW_GROWTH, /* free space, which costs nothing, and absent slots */
+    POOL_VIEW_ALONE,  /* absent slots only: nobody can take them away in the meantime */
+    POOL_VIEW_MOVE,   /* as growth, but idle chunks cost what absent ones do: they could be moved */
+};
+
+/*
+ * Both locks held. Finds where a block would cost the least: a stretch of addresses without blocks,
+ * at the lowest offset among equals.
+ */
+bool pool_find_window(struct raffia_pool *pool, const struct space_request *request,
+                      enum pool_view view, struct pool_interval *best);
+
+/* Growth lock held, pool lock not: puts chunks behind the absent slots of the interval, all or
+ * none. */
+raffia_status pool_fill(struct raffia_pool *pool, const struct pool_interval *interval,
+                        raffia_fallback_reason *reason);
+
+/* Both locks held: adds the LOANED slots of the interval to the space. Those that were added stay
+ * when a later one fails. */
+raffia_status pool_admit(struct raffia_pool *pool, const struct pool_interval *interval);
+
+/* Growth lock held, pool lock not: returns chunks that are LOANED. Keeps the last error. */
+void pool_drop_loaned(struct raffia_pool *pool, const struct pool_interval *interval);
+
+/*
+ * Growth lock held, pool lock not. Gives idle chunks outside `spared` (may be NULL) back to the
+ * store, the highest first, until `wanted` bytes have gone or there are no more. *released_p is
+ * written in any case.
+ */
+raffia_status pool_reclaim(struct raffia_pool *pool, size_t wanted,
+                           const struct pool_interval *spared, size_t *released_p);
+
+/* Growth lock held, pool lock not. Reclaims up to `wanted` bytes, if at least `minimum` can be had.
+ * True if anything was. */
+bool pool_make_room(struct raffia_pool *pool, const struct pool_interval *spared, size_t wanted,
+                    size_t minimum);
+
+/* No lock held. Grows the pool so that the request fits and takes the block in one step. */
+raffia_status pool_grow_for_request(struct raffia_pool *pool, const struct space_request *request,
+                                    struct space_block *block);
+
+/* Growth lock held, pool lock not: makes all of the interval present, without giving it to anybody.
+ */
+raffia_status pool_map_interval(struct raffia_pool *pool, const struct pool_interval *interval,
+                                raffia_fallback_reason *reason);
+
+/* Growth lock held: what may still be borrowed. */
+size_t pool_budget(struct raffia_pool *pool);
+
+/* ---- reports (report.c, refusal.c) ------------------------------------------------------------
+ */
+
+/* Both locks held: makes the page report agree with the slots. */
+void pool_refresh_report(struct raffia_pool *pool);
+
+/* Pool lock held: bytes of whole slots that are present and free. */
+size_t pool_idle_bytes(struct raffia_pool *pool);
+
+/* No lock held. Says in a sentence why a request cannot be served. `device_says` is the driver's
+ * own sentence, or NULL if the driver was not the one to refuse. */
+raffia_status pool_refuse_request(struct raffia_pool *pool, size_t bytes, const char *device_says);
+
+/* Why an address is no live block. Gathered under the lock, said after it. */
+struct pool_bad_address {
+    const void *address;
+    enum {
+        POOL_ADDRESS_FOREIGN,  /* not in this pool's range */
+        POOL_ADDRESS_ABSENT,   /* in the range, where nothing is mapped */
+        POOL_ADDRESS_FREE,     /* free space */
+        POOL_ADDRESS_PENDING,  /* freed on a stream before */
+        POOL_ADDRESS_INTERIOR, /* inside `block` */
+    } fault;
+    raffia_block block;
+};
+
+/* Pool lock held. */
+void pool_judge_address(struct raffia_pool *pool, const void *address,
+                        struct pool_bad_address *verdict);
+
+/* No lock held. Returns BAD_ADDRESS. */
+raffia_status pool_refuse_address(const struct raffia_pool *pool, const char *verb,
+                                  const struct pool_bad_address *verdict);
+
+/* ---- guards (guard.c) -------------------------------------------------------------------------
+ */
+
+/* Where a pattern was overwritten. */
+struct pool_damage {
+    raffia_block block;
+    size_t distance; /* of the first damaged byte from the end of the block */
+};
+
+/* Pool lock held, for both: the pattern of a block must be complete whenever a check looks. */
+void pool_guard_write(struct raffia_pool *pool, const struct space_block *block);
+bool pool_guard_intact(const struct raffia_pool *pool, const struct space_block *block,
+                       struct pool_damage *damage);
+
+/* No lock held. Freezes the pool; returns CORRUPT. */
+raffia_status pool_report_damage(struct raffia_pool *pool, const struct pool_damage *damage);
+
+#endif

@@ -1,0 +1,151 @@
+/* Giving memory back: idle chunks, and the limit. */
+#include "core/checked.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "pool/pool_internal.h"
+
+static bool is_spared(const struct raffia_pool *pool, size_t slot,
+                      const struct pool_interval *spared)
+{
+    return spared && slot >= pool_first_slot(pool, spared) && slot < pool_end_slot(pool, spared);
+}
+
+/* Pool lock held. MAPPED -> LOANED if all of the slot is free. */
+static raffia_status withdraw(struct raffia_pool *pool, size_t slot)
+{
+    const size_t offset = pool_slot_offset(pool, slot), bytes = pool_slot_bytes(pool, slot);
+    if (!space_is_free(pool->space, offset, bytes))
+        return RAFFIA_ERROR_BUSY;
+    raffia_status status = space_remove(pool->space, offset, bytes);
+    if (status)
+        return status;
+    pool->slots[slot].state = POOL_SLOT_LOANED;
+    pool->mapped_bytes -= bytes;
+    pool->mapped_slots--;
+    return RAFFIA_OK;
+}
+
+/* Takes one chunk out of use and returns it; what cannot be returned is put to use again. BUSY if
+ * it is not idle. */
+static raffia_status give_back(struct raffia_pool *pool, size_t slot)
+{
+    if (pool->slots[slot].state == POOL_SLOT_ABSENT)
+        return RAFFIA_ERROR_BUSY;
+    if (pool->slots[slot].state == POOL_SLOT_MAPPED) {
+        pthread_mutex_lock(&pool->lock);
+        raffia_status status = withdraw(pool, slot);
+        pthread_mutex_unlock(&pool->lock);
+        if (status)
+            return status;
+    }
+    raffia_status status = page_store_return(pool->store, &pool->slots[slot].loan);
+    if (!status) {
+        pool->slots[slot].state = POOL_SLOT_ABSENT;
+        return RAFFIA_OK;
+    }
+    const struct pool_interval here = {pool_slot_offset(pool, slot), 1, 0};
+    struct core_error_record cause;
+    core_error_save(&cause);
+    pthread_mutex_lock(&pool->lock);
+    (void)pool_admit(pool, &here); /* or it stays LOANED */
+    pthread_mutex_unlock(&pool->lock);
+    return core_error_restore(&cause);
+}
+
+raffia_status pool_reclaim(struct raffia_pool *pool, size_t wanted,
+                           const struct pool_interval *spared, size_t *released_p)
+{
+    raffia_status status = RAFFIA_OK;
+    size_t released = 0;
+    for (size_t i = pool->slot_count; i-- > 0 && released < wanted && !status;) {
+        if (is_spared(pool, i, spared))
+            continue;
+        status = give_back(pool, i);
+        if (!status)
+            released += pool_slot_bytes(pool, i);
+        else if (status == RAFFIA_ERROR_BUSY)
+            status = RAFFIA_OK;
+    }
+    pthread_mutex_lock(&pool->lock);
+    pool_refresh_report(pool);
+    pthread_mutex_unlock(&pool->lock);
+    *released_p = released;
+    return status;
+}
+
+/* Pool lock held. */
+static size_t idle_outside(struct raffia_pool *pool, const struct pool_interval *spared)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < pool->slot_count; i++)
+        if (!is_spared(pool, i, spared) &&
+            space_is_free(pool->space, pool_slot_offset(pool, i), pool_slot_bytes(pool, i)))
+            bytes += pool_slot_bytes(pool, i);
+    return bytes;
+}
+
+bool pool_make_room(struct raffia_pool *pool, const struct pool_interval *spared, size_t wanted,
+                    size_t minimum)
+{
+    size_t released = 0;
+    pthread_mutex_lock(&pool->lock);
+    const bool worthwhile = idle_outside(pool, spared) >= minimum;
+    pthread_mutex_unlock(&pool->lock);
+    if (worthwhile)
+        (void)pool_reclaim(pool, wanted, spared, &released);
+    return released > 0;
+}
+
+/* Growth lock held. */
+static raffia_status trim(struct raffia_pool *pool, size_t keep_bytes, size_t *released_p)
+{
+    struct page_store_stats stats;
+    page_store_query(pool->store, &stats);
+    size_t wanted = stats.lent_bytes > keep_bytes ? stats.lent_bytes - keep_bytes : 0;
+    raffia_status status = pool_reclaim(pool, wanted, NULL, released_p);
+    if (!status)
+        status = page_store_trim(pool->store, 0, NULL);
+    return status;
+}
+
+raffia_status raffia_pool_trim(raffia_pool *pool, size_t keep_bytes, size_t *released_p)
+{
+    raffia_status status = pool_enter_to_change(pool);
+    if (status)
+        return status;
+    size_t released;
+    pthread_mutex_lock(&pool->growth_lock);
+    status = trim(pool, keep_bytes, &released);
+    pthread_mutex_unlock(&pool->growth_lock);
+    if (status)
+        return status;
+    core_log_info("pool '%s': gave back %zu bytes", pool->name, released);
+    if (released_p)
+        *released_p = released;
+    return RAFFIA_OK;
+}
+
+raffia_status raffia_pool_set_maximum(raffia_pool *pool, size_t maximum_bytes)
+{
+    raffia_status status = pool_enter_to_change(pool);
+    if (status)
+        return status;
+    if (maximum_bytes > pool->range_bytes) {
+        char asked[CORE_SIZE_TEXT_MAX], range[CORE_SIZE_TEXT_MAX];
+        return core_error(
+            RAFFIA_ERROR_LIMIT,
+            "pool '%s' cannot be allowed %s: it reserved addresses for %s when it was "
+            "created",
+            pool->name, core_format_size(maximum_bytes, asked),
+            core_format_size(pool->range_bytes, range));
+    }
+    size_t released;
+    pthread_mutex_lock(&pool->growth_lock);
+    pthread_mutex_lock(&pool->lock);
+    pool->maximum_bytes = maximum_bytes;
+    pthread_mutex_unlock(&pool->lock);
+    page_store_set_limit(pool->store, maximum_bytes);
+    status = trim(pool, maximum_bytes, &released);
+    pthread_mutex_unlock(&pool->growth_lock);
+    return status;
+}
