@@ -144,6 +144,18 @@ int sys_ioctl(int fd, unsigned long request, void *argument)
     return ioctl(fd, request, argument);
 }
 
+DIR *sys_opendir(const char *path)
+{
+    FAIL_IF_ARMED("opendir", EMFILE, NULL);
+    return opendir(path);
+}
+
+struct dirent *sys_readdir(DIR *directory)
+{
+    FAIL_IF_ARMED("readdir", EIO, NULL);
+    return readdir(directory);
+}
+
 /* Linux 6.5 gave cachestat this number on every architecture. */
 #ifndef SYS_cachestat
 #define SYS_cachestat 451

@@ -41,6 +41,8 @@ ssize_t sys_pread(int fd, void *buffer, size_t bytes, off_t offset);
 ssize_t sys_preadv(int fd, const struct iovec *pieces, int count, off_t offset);
 ssize_t sys_preadv2(int fd, const struct iovec *pieces, int count, off_t offset, int flags);
 int sys_ioctl(int fd, unsigned long request, void *argument);
+DIR *sys_opendir(const char *path); /* closed with closedir(3) */
+struct dirent *sys_readdir(DIR *directory);
 
 /* Pages of a file that are in the page cache (cachestat(2), Linux 6.5). */
 int sys_cachestat(int fd, uint64_t offset, uint64_t bytes, uint64_t *cached_pages);

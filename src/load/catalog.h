@@ -13,8 +13,9 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* A file of the model, open for reading. Size and identity are as found when it was opened: a load
- * compares them at the end to notice that the file changed under it. */
+/* A file of the model, open for reading (with O_NONBLOCK, which means nothing to regular files).
+ * Size and identity are as found when it was opened: a load compares them at the end to notice that
+ * the file changed under it. */
 struct catalog_file {
     char *path;
     int fd;
@@ -44,19 +45,20 @@ struct catalog {
     size_t file_count;
     struct catalog_tensor *tensors; /* in order of name, bytewise; names are unique */
     size_t tensor_count;
-    struct catalog_metadata *metadata; /* keys are unique */
+    struct catalog_metadata *metadata; /* in order of key, bytewise; keys are unique */
     size_t metadata_count;
     struct catalog_text *text; /* owns the strings and shapes */
 };
 
 struct catalog_limits {
-    size_t header_bytes; /* largest header accepted; see raffia_load_options.header_limit_bytes */
+    size_t header_bytes; /* largest header or index accepted; 0 = 32 MiB, at most 100,000,000 */
     bool lenient;
 };
 
 /*
  * Opens and validates the model at `path`: a safetensors file, an index file (*.index.json), or a
- * directory with either. Every error names the file, and where there is one the tensor, the offset
+ * directory (see catalog_directory.h). Symbolic links are followed. NULL limits are all defaults.
+ * Every error names the file, and where there is one the tensor, the offset
  * in the file and the reason. On success the catalog must be closed.
  */
 raffia_status catalog_open(const char *path, const struct catalog_limits *limits,

@@ -1,0 +1,234 @@
+/* Room for a model: a pool of its own, or the caller's pool, resource or memory. */
+#include "load/destination.h"
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/memory.h"
+
+#include <raffia/device.h>
+
+/* SPEC B12: one resident model takes its weights times 1.2. */
+#define RESIDENT_EXTRA_DIVISOR 5u
+
+static raffia_status device_unsupported(const char *device)
+{
+    return core_error(RAFFIA_ERROR_UNSUPPORTED,
+                      "loading into the memory of device '%s' is not supported, because the CPU "
+                      "cannot write to it; load to device \"host\" or into memory that the CPU "
+                      "can write",
+                      device);
+}
+
+static raffia_status take_memory(const raffia_load_options *options, size_t needed,
+                                 struct load_destination *destination)
+{
+    if (!core_is_aligned((uintptr_t)options->memory, RAFFIA_TENSOR_ALIGNMENT))
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "the memory at %p does not start at a multiple of %u bytes",
+                          options->memory, RAFFIA_TENSOR_ALIGNMENT);
+    if (options->memory_bytes < needed)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "the memory has %zu bytes but this selection needs %zu, as "
+                          "raffia_model_bytes_needed() of an inspected model says",
+                          options->memory_bytes, needed);
+    destination->kind = LOAD_DESTINATION_MEMORY;
+    destination->base = options->memory;
+    return RAFFIA_OK;
+}
+
+static raffia_status check_resource(raffia_resource_ref resource)
+{
+    const raffia_resource_ops *ops = resource.ops;
+    if (ops->struct_size < sizeof *ops || !ops->allocate || !ops->deallocate || !ops->properties)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "the resource's table of operations is incomplete: struct_size is %zu "
+                          "where %zu is expected, or a function is NULL",
+                          ops->struct_size, sizeof *ops);
+    if (!(ops->properties(resource.context) & RAFFIA_HOST_ACCESSIBLE))
+        return core_error(RAFFIA_ERROR_UNSUPPORTED,
+                          "loading into a resource whose memory the CPU cannot write to is not "
+                          "supported; give one that is host-accessible");
+    return RAFFIA_OK;
+}
+
+static raffia_status take_from_resource(raffia_resource_ref resource, size_t needed,
+                                        struct load_destination *destination)
+{
+    raffia_status status = check_resource(resource);
+    if (status)
+        return status;
+    /* Page alignment lets O_DIRECT read into place; it is no loss where a resource has less. */
+    size_t alignment = LOAD_CONGRUENCE;
+    void *address = NULL;
+    status = resource.ops->allocate(resource.context, NULL, needed, alignment, &address);
+    if (status == RAFFIA_ERROR_INVALID_ARGUMENT || status == RAFFIA_ERROR_UNSUPPORTED) {
+        alignment = RAFFIA_TENSOR_ALIGNMENT;
+        status = resource.ops->allocate(resource.context, NULL, needed, alignment, &address);
+    }
+    if (status)
+        return core_error(status, "the resource gave no %zu bytes for the model: %s", needed,
+                          raffia_status_text(status));
+    if (!address || !core_is_aligned((uintptr_t)address, RAFFIA_TENSOR_ALIGNMENT)) {
+        if (address)
+            resource.ops->deallocate(resource.context, NULL, address, needed, alignment);
+        return core_error(RAFFIA_ERROR_CORRUPT,
+                          "the resource returned address %p for %zu bytes aligned to %zu", address,
+                          needed, alignment);
+    }
+    destination->kind = LOAD_DESTINATION_RESOURCE;
+    destination->resource = resource;
+    destination->alignment = alignment;
+    destination->base = address;
+    return RAFFIA_OK;
+}
+
+static raffia_status make_pool(const raffia_load_options *options, size_t needed,
+                               raffia_pool **pool_p)
+{
+    raffia_device_info info;
+    raffia_status status = raffia_device_query(options->device, &info);
+    if (status)
+        return status;
+    if (!info.cpu_accessible)
+        return device_unsupported(info.name);
+    raffia_pool_options pool_options = {
+        .struct_size = sizeof pool_options,
+        .device = options->device,
+        .name = "model",
+        .pages = options->pages,
+        .page_size = options->page_size,
+        .initial_bytes = needed,
+        .threads = options->threads,
+    };
+    if (!core_add(needed, needed / RESIDENT_EXTRA_DIVISOR, &pool_options.maximum_bytes))
+        return core_error(RAFFIA_ERROR_OVERFLOW,
+                          "a pool for a model of %zu bytes does not fit into the address space",
+                          needed);
+    return raffia_pool_create(&pool_options, pool_p);
+}
+
+static raffia_status alloc_each(const struct load_plan *plan, struct load_destination *destination)
+{
+    destination->blocks = core_calloc(plan->item_count, sizeof *destination->blocks);
+    if (!destination->blocks)
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    destination->bytes = 0;
+    for (size_t i = 0; i < plan->item_count; i++) {
+        size_t bytes = (size_t)plan->items[i].bytes;
+        void *address;
+        raffia_status status =
+            raffia_pool_alloc(destination->pool, bytes, RAFFIA_TENSOR_ALIGNMENT, &address);
+        if (status)
+            return core_error_prefix("no block for tensor '%s' of %zu bytes, number %zu of %zu",
+                                     plan->items[i].name, bytes, i + 1, plan->item_count);
+        destination->blocks[destination->block_count++] = address;
+        /* Blocks never add up to more than the pool, which fits the address space. */
+        destination->bytes += core_align_up_unchecked(bytes, RAFFIA_TENSOR_ALIGNMENT);
+    }
+    return RAFFIA_OK;
+}
+
+/* `destination` holds the pool; what was allocated on failure is the caller's to free. */
+static raffia_status alloc_blocks(const struct load_plan *plan,
+                                  struct load_destination *destination)
+{
+    void *base;
+    raffia_status status =
+        raffia_pool_alloc(destination->pool, plan->needed, LOAD_CONGRUENCE, &base);
+    if (!status) {
+        destination->base = base;
+        return RAFFIA_OK;
+    }
+    if (status != RAFFIA_ERROR_OUT_OF_MEMORY || destination->kind == LOAD_DESTINATION_OWN_POOL)
+        return core_error_prefix("no room for a model of %zu bytes in the pool", plan->needed);
+    core_log_info("the pool has no %zu bytes in one piece for the model; each of its %zu tensors "
+                  "gets a block of its own",
+                  plan->needed, plan->item_count);
+    return alloc_each(plan, destination);
+}
+
+static raffia_status take_from_pool(const raffia_load_options *options,
+                                    const struct load_plan *plan,
+                                    struct load_destination *destination)
+{
+    raffia_status status = RAFFIA_OK;
+    if (options->pool) {
+        raffia_pool_stats stats;
+        status = raffia_pool_query(options->pool, &stats);
+        if (status)
+            return status;
+        if (stats.pages.got_kind == RAFFIA_PAGE_DEVICE)
+            return device_unsupported("of the pool");
+        destination->pool = raffia_pool_retain(options->pool);
+        destination->kind = LOAD_DESTINATION_POOL;
+    } else {
+        status = make_pool(options, plan->needed, &destination->pool);
+        if (status)
+            return status;
+        destination->kind = LOAD_DESTINATION_OWN_POOL;
+    }
+    return alloc_blocks(plan, destination);
+}
+
+raffia_status load_destination_make(const raffia_load_options *options,
+                                    const struct load_plan *plan,
+                                    struct load_destination *destination)
+{
+    struct load_destination made = {.bytes = plan->needed};
+    raffia_status status = RAFFIA_OK;
+    if (options->memory)
+        status = take_memory(options, plan->needed, &made);
+    else if (plan->needed == 0)
+        made.kind = LOAD_DESTINATION_NONE;
+    else if (options->resource.ops)
+        status = take_from_resource(options->resource, plan->needed, &made);
+    else
+        status = take_from_pool(options, plan, &made);
+    if (status)
+        load_destination_free(&made);
+    else
+        *destination = made;
+    return status;
+}
+
+unsigned char *load_destination_address(const struct load_destination *destination,
+                                        const struct load_plan *plan, size_t item)
+{
+    return destination->blocks ? destination->blocks[item]
+                               : destination->base + plan->items[item].offset;
+}
+
+void load_destination_report(const struct load_destination *destination, raffia_page_report *pages)
+{
+    raffia_pool_stats stats;
+    if (!destination->pool)
+        return;
+    if (raffia_pool_query(destination->pool, &stats))
+        core_log_warn("the pages of a loaded model are unknown: %s", raffia_last_error());
+    else
+        *pages = stats.pages;
+}
+
+static void free_block(raffia_pool *pool, void *address)
+{
+    if (raffia_pool_free(pool, address))
+        core_log_error("a model's block cannot be given back to its pool: %s", raffia_last_error());
+}
+
+void load_destination_free(struct load_destination *destination)
+{
+    if (destination->kind == LOAD_DESTINATION_RESOURCE)
+        destination->resource.ops->deallocate(destination->resource.context, NULL,
+                                              destination->base, destination->bytes,
+                                              destination->alignment);
+    if (destination->pool) {
+        if (destination->base)
+            free_block(destination->pool, destination->base);
+        for (size_t i = 0; i < destination->block_count; i++)
+            free_block(destination->pool, destination->blocks[i]);
+        raffia_pool_release(destination->pool);
+    }
+    core_free(destination->blocks);
+    *destination = (struct load_destination){0};
+}

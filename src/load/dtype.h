@@ -1,0 +1,10 @@
+/* Element types by the names that model files use. */
+#ifndef LOAD_DTYPE_H
+#define LOAD_DTYPE_H
+
+#include <raffia/dtype.h>
+
+/* RAFFIA_DTYPE_NONE if there is no type of that name; case matters. */
+raffia_dtype catalog_dtype_find(const char *name);
+
+#endif

@@ -1,0 +1,124 @@
+/* Checking the options of a load and filling in its defaults. */
+#include "load/options.h"
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/options.h"
+#include "core/parallel.h"
+#include "core/settings.h"
+
+#define WINDOW_BYTES_DEFAULT ((size_t)4 << 20)
+#define WINDOW_BYTES_MAX     ((size_t)1 << 30)
+#define HEADER_LIMIT_DEFAULT ((size_t)32 << 20)
+#define HEADER_LIMIT_MAX     ((size_t)100000000)
+#define THREADS_MAX          1024u
+/* Rather fewer readers than buffers below this size: small direct reads waste a fast disk. */
+#define WINDOW_BYTES_WORTHWHILE ((size_t)1 << 20)
+
+static raffia_status check_destination(const raffia_load_options *options)
+{
+    unsigned given = 0;
+    given += options->pool != NULL;
+    given += options->memory != NULL;
+    given += options->resource.ops != NULL;
+    if (given > 1)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "load options: pool, resource and memory exclude each other, but %u of "
+                          "them are given",
+                          given);
+    if (!options->memory && options->memory_bytes)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "load options: memory_bytes is %zu but memory is NULL",
+                          options->memory_bytes);
+    if (!options->resource.ops && options->resource.context)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "load options: the resource has a context but no operations");
+    return RAFFIA_OK;
+}
+
+static raffia_status check_selection(const raffia_load_options *options)
+{
+    if ((options->names == NULL) != (options->name_count == 0))
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "load options: names is %s but name_count is %zu; leave both zero to "
+                          "load all tensors",
+                          options->names ? "given" : "NULL", options->name_count);
+    if ((options->slices == NULL) != (options->slice_count == 0))
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "load options: slices is %s but slice_count is %zu",
+                          options->slices ? "given" : "NULL", options->slice_count);
+    for (size_t i = 0; i < options->name_count; i++)
+        if (!options->names[i])
+            return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "load options: names[%zu] is NULL", i);
+    for (size_t i = 0; i < options->slice_count; i++)
+        if (!options->slices[i].name)
+            return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                              "load options: slices[%zu] has no name", i);
+    return RAFFIA_OK;
+}
+
+static raffia_status check_choices(const raffia_load_options *options)
+{
+    if ((unsigned)options->pages > RAFFIA_PAGES_ON)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "load options: pages %d is unknown",
+                          (int)options->pages);
+    if ((unsigned)options->reader > RAFFIA_READER_DIRECT)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "load options: reader %d is unknown",
+                          (int)options->reader);
+    if ((unsigned)options->checksum > RAFFIA_CHECKSUM_XXH3)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "load options: checksum %d is unknown",
+                          (int)options->checksum);
+    if (options->threads > THREADS_MAX)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "load options: %u threads asked for, at most %u are allowed",
+                          options->threads, THREADS_MAX);
+    if (options->header_limit_bytes > HEADER_LIMIT_MAX)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "load options: header_limit_bytes is %zu, at most %zu is allowed",
+                          options->header_limit_bytes, HEADER_LIMIT_MAX);
+    if (options->window_bytes > WINDOW_BYTES_MAX)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "load options: window_bytes is %zu, at most %zu is allowed",
+                          options->window_bytes, WINDOW_BYTES_MAX);
+    return RAFFIA_OK;
+}
+
+/* Shrinks the windows so that each thread's buffer fits into the budget; where that would make them
+ * too small to be worth while, threads are given up instead. */
+static raffia_status fit_budget(raffia_load_options *options)
+{
+    if (options->budget_bytes == 0)
+        options->budget_bytes = core_setting_size(CORE_SETTING_LOAD_BUDGET);
+    if (options->budget_bytes < LOAD_STAGING_UNIT)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "load options: a budget of %zu bytes is too small; one staging buffer "
+                          "takes at least %zu",
+                          options->budget_bytes, LOAD_STAGING_UNIT);
+    size_t window = options->window_bytes ? options->window_bytes : WINDOW_BYTES_DEFAULT;
+    window = core_align_up_unchecked(window, LOAD_STAGING_UNIT);
+    size_t share = options->budget_bytes / options->threads;
+    size_t least = core_min(window, core_min(WINDOW_BYTES_WORTHWHILE, options->budget_bytes));
+    options->window_bytes =
+        core_align_down(core_min(window, core_max(share, least)), LOAD_STAGING_UNIT);
+    options->threads =
+        (unsigned)core_min(options->threads, options->budget_bytes / options->window_bytes);
+    return RAFFIA_OK;
+}
+
+raffia_status load_options_resolve(const raffia_load_options *given, raffia_load_options *resolved)
+{
+    raffia_status status =
+        core_options_copy(resolved, sizeof *resolved, given, "raffia_load_options");
+    if (!status)
+        status = check_destination(resolved);
+    if (!status)
+        status = check_selection(resolved);
+    if (!status)
+        status = check_choices(resolved);
+    if (status)
+        return status;
+    resolved->threads = core_thread_count(resolved->threads);
+    if (resolved->header_limit_bytes == 0)
+        resolved->header_limit_bytes = HEADER_LIMIT_DEFAULT;
+    return fit_budget(resolved);
+}

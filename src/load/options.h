@@ -1,0 +1,22 @@
+/*
+ * The options of a load, checked and with every default filled in.
+ */
+#ifndef LOAD_OPTIONS_H
+#define LOAD_OPTIONS_H
+
+#include <raffia/load.h>
+
+/*
+ * Staging buffers are whole multiples of this, and windows begin and end at multiples of it inside
+ * a tensor: no alignment that a file system asks of O_DIRECT is larger.
+ */
+#define LOAD_STAGING_UNIT ((size_t)64 << 10)
+
+/*
+ * Copies the caller's options (NULL: none given), refuses what contradicts itself or is out of
+ * range, and replaces each zero by its default: `threads` buffers of `window_bytes` then fit into
+ * `budget_bytes`, and window_bytes is a multiple of LOAD_STAGING_UNIT.
+ */
+raffia_status load_options_resolve(const raffia_load_options *given, raffia_load_options *resolved);
+
+#endif
