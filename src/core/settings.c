@@ -137,7 +137,8 @@ struct reading {
     const char *text;
     union value value;
     bool given; /* by the environment or raffia_config_set() rather than defaulted */
-    bool warn;  /* a bad value was met for the first time: raffia_last_error() says why */
+    bool bad;   /* the environment's value was refused: raffia_last_error() says why */
+    bool warn;  /* and for the first time */
 };
 
 /* The text may be that of `states`: with the lock held it stays valid. */
@@ -152,21 +153,33 @@ static struct reading read_locked(enum core_setting setting)
         reading.given = true;
         return reading;
     }
+    reading.bad = present;
     reading.warn = present && !state->warned;
     state->warned |= reading.warn;
     reading.text = table[setting].fallback;
     return reading;
 }
 
+/* Outside the lock: the log's sink may be the user's, and may ask for a setting. A bad value is no
+ * failure of the call that met it, so the thread's last error becomes again what it was. */
+static void warn_if_bad(enum core_setting setting, const struct reading *reading,
+                        const struct core_error_record *before)
+{
+    if (reading->warn)
+        core_log_write(RAFFIA_LOG_WARN, "%s is ignored: %s; using %s", table[setting].environment,
+                       raffia_last_error(), table[setting].fallback);
+    if (reading->bad)
+        core_error_restore(before);
+}
+
 static struct reading read_setting(enum core_setting setting)
 {
+    struct core_error_record before;
+    core_error_save(&before);
     pthread_mutex_lock(&lock);
     struct reading reading = read_locked(setting);
     pthread_mutex_unlock(&lock);
-    /* Outside the lock: the log's sink may be the user's, and may ask for a setting. */
-    if (reading.warn)
-        core_log_write(RAFFIA_LOG_WARN, "%s is ignored: %s; using %s", table[setting].environment,
-                       raffia_last_error(), table[setting].fallback);
+    warn_if_bad(setting, &reading, &before);
     if (!reading.given)
         parse(setting, table[setting].fallback, &reading.value);
     return reading;
@@ -240,12 +253,15 @@ raffia_status raffia_config_get(const char *name, char *buffer, size_t capacity)
     raffia_status status = find_setting(name, &setting);
     if (status)
         return status;
+    struct core_error_record before;
+    core_error_save(&before);
     pthread_mutex_lock(&lock);
     struct reading reading = read_locked(setting);
     size_t length = strlen(reading.text);
     if (length < capacity)
         memcpy(buffer, reading.text, length + 1);
     pthread_mutex_unlock(&lock);
+    warn_if_bad(setting, &reading, &before);
     if (length >= capacity)
         return core_error(RAFFIA_ERROR_LIMIT,
                           "setting %s: its text needs %zu bytes, the buffer has %zu", name,

@@ -36,14 +36,15 @@ struct space_options {
 
 /* Where in the range an allocation should go. */
 enum space_placement {
-    SPACE_PLACE_ANY = 0, /* where it hurts the least */
-    SPACE_PLACE_LOW,     /* towards the start: long-lived blocks */
-    SPACE_PLACE_HIGH,    /* towards the end: short-lived blocks */
+    SPACE_PLACE_ANY = 0, /* where it hurts the least; at the start of the stretch it is cut from */
+    SPACE_PLACE_LOW,     /* lowest offset there is: long-lived blocks. Linear in free stretches */
+    SPACE_PLACE_HIGH,    /* highest offset there is: short-lived blocks. Linear in free stretches */
 };
 
 struct space_request {
     size_t bytes;     /* at least 1; rounded up to the granule */
-    size_t alignment; /* of the offset; a power of two; below the granule it means the granule */
+    size_t alignment; /* of the offset; a power of two; below the granule, as 0, it means the
+                         granule */
     enum space_placement placement;
 };
 
@@ -71,10 +72,12 @@ raffia_status space_create(const struct space_options *options, struct space **s
 /* Whatever is still in it. NULL is ignored. */
 void space_destroy(struct space *space);
 
-/* Makes an absent part of the range present and free. OUT_OF_HOST_MEMORY leaves it absent. */
+/* Makes an absent part of the range present and free. OUT_OF_HOST_MEMORY leaves it absent;
+ * INVALID_ARGUMENT if any of it is present already. Takes as long as there are blocks behind it. */
 raffia_status space_add(struct space *space, size_t offset, size_t bytes);
 
-/* Makes a present part absent. BUSY, and nothing changes, unless all of it is free. */
+/* Makes a present part absent. BUSY, and nothing changes, unless all of it is free;
+ * OUT_OF_HOST_MEMORY, and nothing changes. */
 raffia_status space_remove(struct space *space, size_t offset, size_t bytes);
 
 /* Takes a block. It is SPACE_HELD. OUT_OF_MEMORY if no stretch of free space holds it;
@@ -95,7 +98,8 @@ raffia_status space_find(struct space *space, size_t offset, struct space_block 
 raffia_status space_containing(struct space *space, size_t offset, struct space_block *block);
 
 /* Grows into the free space behind the block, or gives the tail back. OUT_OF_MEMORY if there is not
- * enough behind it; the block is then unchanged. The handle stays valid. */
+ * enough behind it; the block is then unchanged. Giving back may need a record: OUT_OF_HOST_MEMORY,
+ * and the block is unchanged. The handle stays valid. */
 raffia_status space_resize(struct space *space, space_handle handle, size_t bytes);
 
 /* Changes the state of a block to anything but SPACE_FREE. */
@@ -103,7 +107,8 @@ raffia_status space_set_state(struct space *space, space_handle handle, enum spa
 
 void space_query(struct space *space, struct space_stats *stats);
 
-/* Whether all of [offset, offset + bytes) is present and free. */
+/* Whether all of [offset, offset + bytes) is present and free; no bytes always are. Takes as long
+ * as space_containing(). */
 bool space_is_free(struct space *space, size_t offset, size_t bytes);
 
 /* Visits blocks and free stretches in order of offset, until the visitor returns false. Absent
