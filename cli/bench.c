@@ -22,9 +22,10 @@ static const size_t bench_count = sizeof benches / sizeof *benches;
 
 static void print_usage(FILE *stream)
 {
-    fprintf(stream, "Usage: raffia bench NAME [ARGUMENT...]\n"
-                    "Measures this machine. Each benchmark compares ways of doing one thing, taking "
-                    "turns,\nand checks that all of them did it.\n\nBenchmarks:\n");
+    fprintf(stream,
+            "Usage: raffia bench NAME [ARGUMENT...]\n"
+            "Measures this machine. Each benchmark compares ways of doing one thing, taking "
+            "turns,\nand checks that all of them did it.\n\nBenchmarks:\n");
     for (size_t i = 0; i < bench_count; i++)
         fprintf(stream, "  %-12s %s\n", benches[i].name, benches[i].summary);
     fprintf(stream, "\n  raffia bench NAME --help   what it does and its options\n\n"

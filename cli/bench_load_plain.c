@@ -39,8 +39,7 @@ static raffia_status read_file(const struct model_summary_file *file, uint64_t b
 {
     int fd = open(file->path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return core_error_errno(core_status_of_errno(errno), errno, "cannot open '%s'",
-                                file->path);
+        return core_error_errno(core_status_of_errno(errno), errno, "cannot open '%s'", file->path);
     raffia_status status = read_range(file->path, fd, begin, to, end - begin);
     close(fd);
     return status;
@@ -71,8 +70,8 @@ raffia_status plain_load_run(const struct model_summary *files, unsigned threads
     struct plain_load made = {0};
     for (size_t i = 0; i < files->file_count; i++)
         made.bytes += files->files[i].bytes;
-    void *memory = mmap(NULL, made.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                        0);
+    void *memory =
+        mmap(NULL, made.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return core_error_errno(core_status_of_errno(errno), errno, "cannot map %zu bytes",
                                 made.bytes);

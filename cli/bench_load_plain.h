@@ -1,6 +1,6 @@
 /*
- * The baseline: what a program does that knows nothing of pools. New anonymous memory in 4 KiB pages,
- * and read() into it.
+ * The baseline: what a program does that knows nothing of pools. New anonymous memory in 4 KiB
+ * pages, and read() into it.
  */
 #ifndef CLI_BENCH_LOAD_PLAIN_H
 #define CLI_BENCH_LOAD_PLAIN_H

@@ -5,14 +5,12 @@
 #include "cli/interrupt.h"
 #include "cli/process.h"
 #include "cli/verify.h"
-
 #include "core/checked.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/memory.h"
 
 #include <string.h>
-
 #include <xxhash.h>
 
 /* Everything is measured in this machine's own memory. */

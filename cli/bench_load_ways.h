@@ -1,7 +1,7 @@
 /*
  * The ways of getting a model into memory that `raffia bench load` compares. Each does all of it
- * inside the clock, from opening the files to giving the memory back, but for what its name says was
- * there before.
+ * inside the clock, from opening the files to giving the memory back, but for what its name says
+ * was there before.
  */
 #ifndef CLI_BENCH_LOAD_WAYS_H
 #define CLI_BENCH_LOAD_WAYS_H

@@ -1,7 +1,6 @@
 #include "cli/bench_machine.h"
 
 #include "cli/json.h"
-
 #include "core/parallel.h"
 #include "core/sys.h"
 #include "core/text.h"

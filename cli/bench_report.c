@@ -4,7 +4,6 @@
 #include "cli/format.h"
 #include "cli/json.h"
 #include "cli/page_text.h"
-
 #include "core/memory.h"
 #include "core/text.h"
 
@@ -77,8 +76,8 @@ double bench_row_median(const struct bench_row *row)
     return value;
 }
 
-void bench_report_ratio(struct bench_report *report, const char *name,
-                        const struct bench_row *slow, const struct bench_row *fast, bool known)
+void bench_report_ratio(struct bench_report *report, const char *name, const struct bench_row *slow,
+                        const struct bench_row *fast, bool known)
 {
     assert(report->ratio_count < BENCH_RATIOS_MAX);
     struct bench_ratio *ratio = &report->ratios[report->ratio_count++];

@@ -57,8 +57,8 @@ double bench_row_quantile(const struct bench_row *row, double share);
 double bench_row_median(const struct bench_row *row);
 
 /* Median of `slow` over median of `fast`. Where `known` is false it is reported as null. */
-void bench_report_ratio(struct bench_report *report, const char *name,
-                        const struct bench_row *slow, const struct bench_row *fast, bool known);
+void bench_report_ratio(struct bench_report *report, const char *name, const struct bench_row *slow,
+                        const struct bench_row *fast, bool known);
 
 /* A sentence to read with the numbers. */
 void bench_report_note(struct bench_report *report, const char *format, ...) RAFFIA_PRINTF(2, 3);

@@ -14,6 +14,9 @@ enum cli_exit {
  * argp's messages begin. */
 typedef int (*cli_run)(int argc, char **argv);
 
+int cli_bench(int argc, char **argv);
+int cli_inspect(int argc, char **argv);
+int cli_load(int argc, char **argv);
 int cli_make_model(int argc, char **argv);
 
 #endif

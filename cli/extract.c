@@ -1,7 +1,6 @@
 #include "cli/extract.h"
 
 #include "cli/output.h"
-
 #include "core/error.h"
 #include "core/memory.h"
 

@@ -7,7 +7,6 @@
 #include "cli/json.h"
 #include "cli/model_summary.h"
 #include "cli/options.h"
-
 #include "core/text.h"
 
 #include <raffia/load.h>

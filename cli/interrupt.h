@@ -1,5 +1,6 @@
 /*
- * Ctrl-C, SIGTERM and SIGHUP: the first asks the command to stop and clean up, the second ends it at once.
+ * Ctrl-C, SIGTERM and SIGHUP: the first asks the command to stop and clean up, the second ends it
+ * at once.
  */
 #ifndef CLI_INTERRUPT_H
 #define CLI_INTERRUPT_H

@@ -9,7 +9,6 @@
 #include "cli/load_report.h"
 #include "cli/options.h"
 #include "cli/progress.h"
-
 #include "core/error.h"
 #include "core/memory.h"
 
@@ -28,7 +27,7 @@ static const char documentation[] =
     "which.\n\n"
     "With --pages try the pages fall back step by step (hugetlb, transparent, regular) and the "
     "report says why; with --pages on the load fails instead. --pages off is regular memory. "
-    "Without the option RAFFIA_PAGES decides.\n\n"
+    "Without the option RAFFIA_PAGES decides, and without that it is try.\n\n"
     "Examples:\n"
     "  raffia load model.safetensors --pages try --verify\n"
     "  raffia load models/llama --reader direct --threads 8 --repeat 5\n"
@@ -55,18 +54,18 @@ enum key {
 
 static const struct argp_option option_table[] = {
     {"device", KEY_DEVICE, "NAME", 0, "device to load into: host, cuda:0 (RAFFIA_DRIVER)", 0},
-    {"pages", KEY_PAGES, "MODE", 0, "huge pages: off, try or on (RAFFIA_PAGES)", 0},
+    {"pages", KEY_PAGES, "MODE", 0, "huge pages: off, try or on (RAFFIA_PAGES, else try)", 0},
     {"page-size", KEY_PAGE_SIZE, "SIZE", 0, "largest page to try: 2MiB or 1GiB", 0},
-    {"reader", KEY_READER, "WAY", 0,
-     "auto (by page cache), buffered, or direct (O_DIRECT) (auto)", 0},
+    {"reader", KEY_READER, "WAY", 0, "auto (by page cache), buffered, or direct (O_DIRECT) (auto)",
+     0},
     {"threads", KEY_THREADS, "N", 0, "threads that read (one for each CPU, at most 16)", 0},
     {"budget", KEY_BUDGET, "SIZE", 0, "most staging memory (64MiB)", 0},
     {"tensor", KEY_TENSOR, "PATTERN", 0,
      "load only the tensors a shell pattern matches; may be repeated", 0},
     {"verify", KEY_VERIFY, NULL, 0, "check every byte after the load", 0},
     {"checksum", KEY_CHECKSUM, NULL, 0, "print each tensor's XXH3", 0},
-    {"extract", KEY_EXTRACT, "NAME=FILE", 0,
-     "write a tensor's bytes to a file; may be repeated", 0},
+    {"extract", KEY_EXTRACT, "NAME=FILE", 0, "write a tensor's bytes to a file; may be repeated",
+     0},
     {"repeat", KEY_REPEAT, "N", 0, "load N times and report the median", 0},
     {"stall-timeout", KEY_STALL_TIMEOUT, "MS", 0,
      "give up after so many milliseconds without a byte (never)", 0},
@@ -284,8 +283,8 @@ static int load(const struct arguments *arguments)
     if (!status) {
         outcome.device = device.name;
         outcome.reports = core_calloc(arguments->repeat, sizeof *outcome.reports);
-        status = outcome.reports ? load_repeatedly(arguments, &outcome, &model)
-                                 : raffia_last_status();
+        status =
+            outcome.reports ? load_repeatedly(arguments, &outcome, &model) : raffia_last_status();
     }
     for (size_t i = 0; !status && i < arguments->extracts.count; i++)
         status = extract_tensor(model, arguments->extracts.items[i]);

@@ -3,7 +3,6 @@
 #include "cli/format.h"
 #include "cli/json.h"
 #include "cli/page_text.h"
-
 #include "core/text.h"
 
 #include <stdio.h>
@@ -37,7 +36,7 @@ static void print_times(const struct load_outcome *outcome, const raffia_load_re
     print_phase("open", median->open_seconds, 0);
     print_phase("map", median->map_seconds, 0);
     print_phase("read", median->read_seconds, bytes);
-    if (median->checksum_seconds > 0)
+    if (outcome->model)
         print_phase("checksum", median->checksum_seconds, bytes);
 }
 

@@ -18,8 +18,11 @@ static struct command {
     cli_run run;
     const char *summary;
 } commands[] = {
+    {"load", "raffia load", cli_load, "load a model into memory, report and verify"},
+    {"inspect", "raffia inspect", cli_inspect, "say what a model file holds"},
     {"make-model", "raffia make-model", cli_make_model,
      "write a model file of a given size with checkable content"},
+    {"bench", "raffia bench", cli_bench, "measure this machine"},
 };
 
 static const size_t command_count = sizeof commands / sizeof *commands;

@@ -3,7 +3,6 @@
 #include "cli/format.h"
 #include "cli/interrupt.h"
 #include "cli/pattern.h"
-
 #include "core/checked.h"
 #include "core/clock.h"
 #include "core/error.h"

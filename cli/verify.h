@@ -1,6 +1,6 @@
 /*
- * Is what lies in memory what stands in the file? By the pattern if the model was made with it, else
- * by reading the file a second time in the plainest way there is.
+ * Is what lies in memory what stands in the file? By the pattern if the model was made with it,
+ * else by reading the file a second time in the plainest way there is.
  */
 #ifndef CLI_VERIFY_H
 #define CLI_VERIFY_H
