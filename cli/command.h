@@ -15,6 +15,7 @@ enum cli_exit {
 typedef int (*cli_run)(int argc, char **argv);
 
 int cli_bench(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
 int cli_inspect(int argc, char **argv);
 int cli_load(int argc, char **argv);
 int cli_make_model(int argc, char **argv);

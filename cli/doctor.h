@@ -13,13 +13,14 @@ enum doctor_level {
     DOCTOR_PROBLEM, /* huge pages of this kind cannot be had */
 };
 
-/* A finding: whole sentences. `fix` is a command, or what else to do; empty where all is well. */
+/* A finding: whole sentences. `fix` is the command to give, or
+ * what else to do; empty where nothing is to be done. */
 struct doctor_finding {
     enum doctor_level level;
     const char *topic;
-    char what[320];
-    char why[320];
-    char fix[400];
+    char what[768];
+    char why[400];
+    char fix[768];
 };
 
 #define DOCTOR_FINDINGS_MAX 64

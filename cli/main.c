@@ -22,6 +22,8 @@ static struct command {
     {"inspect", "raffia inspect", cli_inspect, "say what a model file holds"},
     {"make-model", "raffia make-model", cli_make_model,
      "write a model file of a given size with checkable content"},
+    {"doctor", "raffia doctor", cli_doctor,
+     "say which huge pages this machine can give, and why not more"},
     {"bench", "raffia bench", cli_bench, "measure this machine"},
 };
 
