@@ -1,5 +1,7 @@
 """What the tests of the command share: running it, and small model files."""
 
+import contextlib
+import ctypes
 import json
 import os
 import pty
@@ -77,6 +79,43 @@ def wait_until(condition, seconds=60):
             return
         time.sleep(0.005)
     pytest.fail("it did not happen")
+
+
+HUGETLB = "/sys/kernel/mm/hugepages/hugepages-2048kB"
+
+
+def number_in(path):
+    with open(path) as file:
+        return int(file.read())
+
+
+def free_hugetlb_pages():
+    return number_in(f"{HUGETLB}/free_hugepages") - number_in(f"{HUGETLB}/resv_hugepages")
+
+
+@contextlib.contextmanager
+def hugetlb_pages(count):
+    """Sets 2 MiB pages aside while a test runs, and skips it if that cannot be done."""
+    knob = f"{HUGETLB}/nr_hugepages"
+    if os.geteuid() != 0 or not os.access(knob, os.W_OK):
+        pytest.skip("setting hugetlb pages aside needs root")
+    before = number_in(knob)
+    try:
+        with open(knob, "w") as file:
+            file.write(str(before + count))
+        if number_in(knob) < before + count:
+            pytest.skip(f"the kernel does not give {count} hugetlb pages")
+        yield
+    finally:
+        with open(knob, "w") as file:
+            file.write(str(before))
+
+
+def without_transparent_pages():
+    """For preexec: the command then runs with PR_SET_THP_DISABLE."""
+    PR_SET_THP_DISABLE = 41
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0:
+        os._exit(99)
 
 
 def read_header(path):

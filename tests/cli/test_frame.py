@@ -7,7 +7,7 @@ import pytest
 
 from conftest import CLI, FAILURE, OK, USAGE, raffia
 
-COMMANDS = ["make-model"]
+COMMANDS = ["load", "inspect", "make-model", "doctor", "bench"]
 
 
 def test_help_lists_each_command_with_a_line():
@@ -30,17 +30,17 @@ def test_nothing_and_nonsense_are_usage_errors():
     assert raffia("mke-model", expect=USAGE).out == ""
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, "bench load"])
 def test_each_command_explains_itself(command):
-    text = raffia(command, "--help").out
+    text = raffia(*command.split(), "--help").out
     assert text.startswith(f"Usage: raffia {command}")
     assert "Example" in text
     assert "Exit codes:" in text
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, "bench load"])
 def test_an_unknown_option_is_a_usage_error(command):
-    result = raffia(command, "--no-such-option", expect=USAGE)
+    result = raffia(*command.split(), "--no-such-option", expect=USAGE)
     assert result.out == ""
     assert "--no-such-option" in result.err
 
