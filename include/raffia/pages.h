@@ -63,8 +63,8 @@ typedef struct raffia_page_report {
     size_t verified_bytes;         /**< bytes that were read back with at least got_size */
     size_t total_bytes;            /**< bytes looked at */
     raffia_fallback_reason reason; /**< why the first rung was refused; NONE if it was not */
-    const char *evidence;          /**< how it was read back ("pagemap", "smaps", "fstatfs", "by
-                                        construction", "none"). Static storage */
+    const char *evidence;          /**< how it was read back ("pagemap", "maps", "smaps", "fstatfs",
+                                        "by construction", "none"). Static storage */
 } raffia_page_report;
 
 /** One row of the process-wide table of fallbacks. */

@@ -53,12 +53,17 @@ static struct core_error_record *own_record(void)
     return record;
 }
 
+/* Ends a text that was cut in "..."; `length` is what it would have needed. */
+static void mark_cut(char *text, int length)
+{
+    if (length >= CORE_ERROR_MAX)
+        memcpy(text + CORE_ERROR_MAX - 4, "...", 4);
+}
+
 RAFFIA_PRINTF(2, 0)
 static void format_text(char *text, const char *format, va_list arguments)
 {
-    int length = vsnprintf(text, CORE_ERROR_MAX, format, arguments);
-    if (length >= CORE_ERROR_MAX)
-        memcpy(text + CORE_ERROR_MAX - 4, "...", 4);
+    mark_cut(text, vsnprintf(text, CORE_ERROR_MAX, format, arguments));
 }
 
 RAFFIA_PRINTF(3, 0)
@@ -69,9 +74,14 @@ static raffia_status record_error(raffia_status status, const char *native, cons
     struct core_error_record *record = own_record();
     if (!record)
         return status;
+    /* Not in place: the arguments may be the sentence and native error recorded before. */
+    char text[CORE_ERROR_MAX];
+    format_text(text, format, arguments);
+    memcpy(record->text, text, sizeof text);
+    size_t length = strnlen(native, sizeof record->native - 1);
+    memmove(record->native, native, length);
+    record->native[length] = '\0';
     record->status = status;
-    snprintf(record->native, sizeof record->native, "%s", native);
-    format_text(record->text, format, arguments);
     return status;
 }
 
@@ -105,10 +115,22 @@ raffia_status core_error_errno(raffia_status status, int error_number, const cha
     if (record) {
         size_t length = strlen(record->text);
         char cause[128];
-        snprintf(record->text + length, CORE_ERROR_MAX - length, ": %s",
-                 strerror_r(error_number, cause, sizeof cause));
+        int more = snprintf(record->text + length, CORE_ERROR_MAX - length, ": %s",
+                            strerror_r(error_number, cause, sizeof cause));
+        mark_cut(record->text, (int)length + more);
     }
     return status;
+}
+
+RAFFIA_PRINTF(2, 0)
+static void prefix_text(struct core_error_record *record, const char *format, va_list arguments)
+{
+    char text[CORE_ERROR_MAX];
+    format_text(text, format, arguments);
+    size_t length = strlen(text);
+    int more = snprintf(text + length, sizeof text - length, ": %s", record->text);
+    mark_cut(text, (int)length + more);
+    memcpy(record->text, text, sizeof text);
 }
 
 raffia_status core_error_prefix(const char *format, ...)
@@ -116,17 +138,25 @@ raffia_status core_error_prefix(const char *format, ...)
     struct core_error_record *record = own_record();
     if (!record)
         return status_without_record;
-    char text[CORE_ERROR_MAX];
     va_list arguments;
     va_start(arguments, format);
-    format_text(text, format, arguments);
+    prefix_text(record, format, arguments);
     va_end(arguments);
-    size_t length = strlen(text);
-    if (snprintf(text + length, sizeof text - length, ": %s", record->text) >=
-        (int)(sizeof text - length))
-        memcpy(text + sizeof text - 4, "...", 4);
-    memcpy(record->text, text, sizeof text);
     return record->status;
+}
+
+raffia_status core_error_prefix_as(raffia_status status, const char *format, ...)
+{
+    status_without_record = status;
+    struct core_error_record *record = own_record();
+    if (!record)
+        return status;
+    record->status = status;
+    va_list arguments;
+    va_start(arguments, format);
+    prefix_text(record, format, arguments);
+    va_end(arguments);
+    return status;
 }
 
 void core_error_save(struct core_error_record *record)

@@ -33,6 +33,10 @@ raffia_status core_error_native(raffia_status status, const char *native_name, c
  * the status recorded. */
 raffia_status core_error_prefix(const char *format, ...) RAFFIA_PRINTF(1, 2);
 
+/* The same, and the status becomes `status`: what failed below means something else up here. */
+raffia_status core_error_prefix_as(raffia_status status, const char *format, ...)
+    RAFFIA_PRINTF(2, 3);
+
 /* Hands a failure from a worker thread to the thread that waits for it. */
 struct core_error_record {
     raffia_status status;

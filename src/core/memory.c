@@ -52,9 +52,12 @@ void *core_malloc(size_t bytes)
 
 void *core_calloc(size_t count, size_t size)
 {
-    void *block = core_fault("calloc") ? NULL : calloc(count ? count : 1, size ? size : 1);
+    size_t bytes;
+    if (!core_multiply(count, size, &bytes))
+        return refuse(SIZE_MAX);
+    void *block = core_fault("calloc") ? NULL : calloc(1, bytes ? bytes : 1);
     if (!block)
-        return refuse(count * size);
+        return refuse(bytes);
     count_block(1);
     return block;
 }

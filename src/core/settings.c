@@ -137,8 +137,8 @@ struct reading {
     const char *text;
     union value value;
     bool given; /* by the environment or raffia_config_set() rather than defaulted */
-    bool bad;   /* the environment's value was refused: raffia_last_error() says why */
-    bool warn;  /* and for the first time */
+    bool bad;   /* the environment's value does not parse: raffia_last_error() says why */
+    bool warn;  /* and that is met for the first time */
 };
 
 /* The text may be that of `states`: with the lock held it stays valid. */
@@ -160,14 +160,14 @@ static struct reading read_locked(enum core_setting setting)
     return reading;
 }
 
-/* Outside the lock: the log's sink may be the user's, and may ask for a setting. A bad value is no
- * failure of the call that met it, so the thread's last error becomes again what it was. */
-static void warn_if_bad(enum core_setting setting, const struct reading *reading,
-                        const struct core_error_record *before)
+/* Warns of a bad value once, and takes the failure to parse it back: who reads a setting did not
+ * fail. Without the lock: the log's sink may be the user's, and may ask for a setting. */
+static void settle(enum core_setting setting, const struct reading *reading,
+                   const struct core_error_record *before)
 {
     if (reading->warn)
-        core_log_write(RAFFIA_LOG_WARN, "%s is ignored: %s; using %s", table[setting].environment,
-                       raffia_last_error(), table[setting].fallback);
+        core_log_warn("%s is ignored: %s; using %s", table[setting].environment,
+                      raffia_last_error(), table[setting].fallback);
     if (reading->bad)
         core_error_restore(before);
 }
@@ -179,7 +179,7 @@ static struct reading read_setting(enum core_setting setting)
     pthread_mutex_lock(&lock);
     struct reading reading = read_locked(setting);
     pthread_mutex_unlock(&lock);
-    warn_if_bad(setting, &reading, &before);
+    settle(setting, &reading, &before);
     if (!reading.given)
         parse(setting, table[setting].fallback, &reading.value);
     return reading;
@@ -261,7 +261,7 @@ raffia_status raffia_config_get(const char *name, char *buffer, size_t capacity)
     if (length < capacity)
         memcpy(buffer, reading.text, length + 1);
     pthread_mutex_unlock(&lock);
-    warn_if_bad(setting, &reading, &before);
+    settle(setting, &reading, &before);
     if (length >= capacity)
         return core_error(RAFFIA_ERROR_LIMIT,
                           "setting %s: its text needs %zu bytes, the buffer has %zu", name,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mempolicy.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,12 @@ int sys_close(int fd)
     return close(fd);
 }
 
+int sys_dup(int fd)
+{
+    FAIL_IF_ARMED("dup", EMFILE, -1);
+    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
 int sys_fstat(int fd, struct stat *status)
 {
     FAIL_IF_ARMED("fstat", EIO, -1);
@@ -120,15 +127,51 @@ int sys_fstatfs(int fd, struct statfs *status)
     return fstatfs(fd, status);
 }
 
+#ifdef RAFFIA_FAULTS
+
+static _Atomic(sys_read_hook) read_hook;
+
+void sys_set_read_hook(sys_read_hook hook)
+{
+    atomic_store(&read_hook, hook);
+}
+
+/* False, with errno set, if the hook wants the read to fail. */
+static bool ask_read_hook(int fd, off_t offset, size_t *bytes)
+{
+    sys_read_hook hook = atomic_load(&read_hook);
+    int error_number = hook ? hook(fd, offset, bytes) : 0;
+    if (error_number)
+        errno = error_number;
+    return error_number == 0;
+}
+
+#else
+
+static bool ask_read_hook(int fd, off_t offset, size_t *bytes)
+{
+    (void)fd, (void)offset, (void)bytes;
+    return true;
+}
+
+#endif
+
 ssize_t sys_pread(int fd, void *buffer, size_t bytes, off_t offset)
 {
     FAIL_IF_ARMED("pread", EIO, -1);
+    if (!ask_read_hook(fd, offset, &bytes))
+        return -1;
     return pread(fd, buffer, bytes, offset);
 }
 
 ssize_t sys_preadv(int fd, const struct iovec *pieces, int count, off_t offset)
 {
     FAIL_IF_ARMED("preadv", EIO, -1);
+    size_t first_bytes = count > 0 ? pieces->iov_len : 0, allowed = first_bytes;
+    if (!ask_read_hook(fd, offset, &allowed))
+        return -1;
+    if (allowed < first_bytes)
+        return pread(fd, pieces->iov_base, allowed, offset);
     return preadv(fd, pieces, count, offset);
 }
 
@@ -273,7 +316,9 @@ int sys_read_number(const char *path, uint64_t *value_p)
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    if (end == text || errno || *text == '-' || (*end != '\n' && *end != '\0')) {
+    /* strtoull() lets signs and leading space pass. */
+    bool number = *text >= '0' && *text <= '9' && !errno;
+    if (!number || (strcmp(end, "\n") != 0 && *end != '\0')) {
         errno = EINVAL;
         return -1;
     }

@@ -35,11 +35,20 @@ int sys_punch_hole(int fd, off_t bytes);
 /* Files. */
 int sys_open(const char *path, int flags);
 int sys_close(int fd);
+int sys_dup(int fd); /* close-on-exec */
 int sys_fstat(int fd, struct stat *status);
 int sys_fstatfs(int fd, struct statfs *status);
 ssize_t sys_pread(int fd, void *buffer, size_t bytes, off_t offset);
 ssize_t sys_preadv(int fd, const struct iovec *pieces, int count, off_t offset);
 ssize_t sys_preadv2(int fd, const struct iovec *pieces, int count, off_t offset, int flags);
+#ifdef RAFFIA_FAULTS
+/* For tests: called before each sys_pread() and sys_preadv(), in the thread that reads. It may block
+ * and may lower *bytes, as if the file system gave less; a result other than 0 is the errno of a
+ * call that fails. NULL ends it. */
+typedef int (*sys_read_hook)(int fd, off_t offset, size_t *bytes);
+void sys_set_read_hook(sys_read_hook hook);
+#endif
+
 int sys_ioctl(int fd, unsigned long request, void *argument);
 DIR *sys_opendir(const char *path); /* closed with closedir(3) */
 struct dirent *sys_readdir(DIR *directory);

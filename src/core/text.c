@@ -4,9 +4,7 @@
 #include "core/error.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct unit {
@@ -106,15 +104,27 @@ raffia_status core_parse_size(const char *text, size_t *bytes_p)
     return RAFFIA_OK;
 }
 
+/* Not by strtod(): its decimal point is the locale's. */
+static bool read_percent(const char *text, double *percent_p)
+{
+    double percent = 0, unit = 1;
+    if (!digit(*text))
+        return false;
+    for (; digit(*text); text++)
+        percent = percent * 10 + (*text - '0');
+    if (*text == '.' && digit(text[1]))
+        for (text++; digit(*text); text++)
+            percent += (*text - '0') * (unit /= 10);
+    *percent_p = percent;
+    return strcmp(text, "%") == 0;
+}
+
 raffia_status core_parse_share(const char *text, double *share_p)
 {
-    char *end;
-    if (!digit(*text))
+    double percent;
+    if (!read_percent(text, &percent))
         return not_a("a share", text, "8%");
-    errno = 0;
-    double percent = strtod(text, &end);
-    if (errno || strcmp(end, "%") != 0 || !(percent >= 0 && percent <= 100) ||
-        strspn(text, "0123456789.") != (size_t)(end - text))
+    if (percent > 100)
         return not_a("a share from 0% to 100%", text, "8%");
     *share_p = percent / 100;
     return RAFFIA_OK;
@@ -159,9 +169,12 @@ const char *core_format_size(size_t bytes, char buffer[static CORE_SIZE_TEXT_MAX
         unit *= 1024;
         step++;
     }
+    /* In hundredths, by hand: printf's decimal point is the locale's. */
+    size_t whole = bytes / unit, hundredths = (bytes % unit * 100 + unit / 2) / unit;
     if (bytes % unit == 0)
-        snprintf(buffer, CORE_SIZE_TEXT_MAX, "%zu %s", bytes / unit, names[step]);
+        snprintf(buffer, CORE_SIZE_TEXT_MAX, "%zu %s", whole, names[step]);
     else
-        snprintf(buffer, CORE_SIZE_TEXT_MAX, "%.2f %s", (double)bytes / (double)unit, names[step]);
+        snprintf(buffer, CORE_SIZE_TEXT_MAX, "%zu.%02zu %s", whole + hundredths / 100,
+                 hundredths % 100, names[step]);
     return buffer;
 }

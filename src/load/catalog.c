@@ -52,12 +52,33 @@ void catalog_close(struct catalog *catalog)
     core_free(catalog);
 }
 
-/* Equal names follow their files, so that messages do not depend on the sorting algorithm. */
+/* Equal names follow their places, so that messages do not depend on the sorting algorithm. */
 static int by_name(const void *left, const void *right)
 {
     const struct catalog_tensor *a = left, *b = right;
     int order = strcmp(a->name, b->name);
-    return order ? order : (a->file > b->file) - (a->file < b->file);
+    if (!order)
+        order = (a->file > b->file) - (a->file < b->file);
+    return order ? order : (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+/* A catalog made by hand has tensors without files. */
+static struct catalog_shown file_shown(const struct catalog *catalog, size_t file)
+{
+    return catalog_show_path(file < catalog->file_count ? catalog->files[file].path : "the file");
+}
+
+static raffia_status twice(const struct catalog *catalog, const struct catalog_tensor *first,
+                           const struct catalog_tensor *second)
+{
+    if (first->file == second->file)
+        return core_error(RAFFIA_ERROR_FORMAT,
+                          "%s: tensor '%s' is there twice, at offsets %llu and %llu",
+                          file_shown(catalog, first->file).text, catalog_show(first->name).text,
+                          (unsigned long long)first->offset, (unsigned long long)second->offset);
+    return core_error(RAFFIA_ERROR_FORMAT, "tensor '%s' lies in two files, %s and %s",
+                      catalog_show(first->name).text, file_shown(catalog, first->file).text,
+                      file_shown(catalog, second->file).text);
 }
 
 raffia_status catalog_arrange(struct catalog *catalog)
@@ -68,10 +89,7 @@ raffia_status catalog_arrange(struct catalog *catalog)
     qsort(tensors, catalog->tensor_count, sizeof *tensors, by_name);
     for (size_t i = 1; i < catalog->tensor_count; i++)
         if (strcmp(tensors[i - 1].name, tensors[i].name) == 0)
-            return core_error(RAFFIA_ERROR_FORMAT, "tensor '%s' lies in two files, %s and %s",
-                              catalog_show(tensors[i].name).text,
-                              catalog_show_path(catalog->files[tensors[i - 1].file].path).text,
-                              catalog_show_path(catalog->files[tensors[i].file].path).text);
+            return twice(catalog, &tensors[i - 1], &tensors[i]);
     return RAFFIA_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/memory.h"
+#include "load/catalog_show.h"
 
 #include <raffia/device.h>
 
@@ -121,7 +122,8 @@ static raffia_status alloc_each(const struct load_plan *plan, struct load_destin
             raffia_pool_alloc(destination->pool, bytes, RAFFIA_TENSOR_ALIGNMENT, &address);
         if (status)
             return core_error_prefix("no block for tensor '%s' of %zu bytes, number %zu of %zu",
-                                     plan->items[i].name, bytes, i + 1, plan->item_count);
+                                     catalog_show(plan->items[i].name).text, bytes, i + 1,
+                                     plan->item_count);
         destination->blocks[destination->block_count++] = address;
         /* Blocks never add up to more than the pool, which fits the address space. */
         destination->bytes += core_align_up_unchecked(bytes, RAFFIA_TENSOR_ALIGNMENT);

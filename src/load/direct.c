@@ -4,6 +4,7 @@
 #include "core/checked.h"
 #include "core/log.h"
 #include "core/sys.h"
+#include "load/catalog_show.h"
 #include "load/options.h"
 
 #include <assert.h>
@@ -57,8 +58,8 @@ static size_t alignment_of(int fd)
 static void log_refusal(const struct load_source *source, size_t index, int error_number)
 {
     core_log(source->mode == RAFFIA_READER_DIRECT ? RAFFIA_LOG_WARN : RAFFIA_LOG_INFO,
-             "'%s' cannot be read with O_DIRECT (%s); it is read through the page cache instead",
-             source->catalog->files[index].path, strerror(error_number));
+             "%s: cannot be read with O_DIRECT (%s); it is read through the page cache instead",
+             catalog_show_path(source->catalog->files[index].path).text, strerror(error_number));
 }
 
 static void refuse(struct load_source *source, size_t index, int error_number)

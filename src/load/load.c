@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/sys.h"
+#include "load/catalog_show.h"
 #include "load/checksum.h"
 #include "load/model.h"
 #include "load/options.h"
@@ -35,21 +36,21 @@ static raffia_status check_unchanged(const struct catalog *catalog)
         struct stat now;
         if (sys_fstat(file->fd, &now))
             return core_error_errno(RAFFIA_ERROR_IO, errno,
-                                    "'%s': cannot tell whether it changed while it was read",
-                                    file->path);
+                                    "%s: cannot tell whether it changed while it was read",
+                                    catalog_show_path(file->path).text);
         if ((uint64_t)now.st_size != file->bytes)
-            return core_error(RAFFIA_ERROR_CHANGED,
-                              "'%s': the file changed while it was read: it had %" PRIu64
-                              " bytes and now has %" PRIu64
-                              "; load it again when nobody writes to it",
-                              file->path, file->bytes, (uint64_t)now.st_size);
+            return core_error(
+                RAFFIA_ERROR_CHANGED,
+                "%s: the file changed while it was read: it had %" PRIu64
+                " bytes and now has %" PRIu64 "; load it again when nobody writes to it",
+                catalog_show_path(file->path).text, file->bytes, (uint64_t)now.st_size);
         if (now.st_ino != file->inode || now.st_dev != file->device ||
             now.st_mtim.tv_sec != file->modified.tv_sec ||
             now.st_mtim.tv_nsec != file->modified.tv_nsec)
             return core_error(RAFFIA_ERROR_CHANGED,
-                              "'%s': the file was written to while it was read; load it again "
+                              "%s: the file was written to while it was read; load it again "
                               "when nobody writes to it",
-                              file->path);
+                              catalog_show_path(file->path).text);
     }
     return RAFFIA_OK;
 }
@@ -66,7 +67,9 @@ static raffia_status fill(raffia_model **model_p, const raffia_load_options *opt
     load_model_place(model);
     double mapped = core_clock_seconds();
     report->map_seconds = mapped - before;
-    status = load_pipeline_run(model_p, options, started);
+    status = load_plan_cut(&model->plan, options->window_bytes);
+    if (!status)
+        status = load_pipeline_run(model_p, options, started);
     if (!status)
         status = check_unchanged(model->catalog);
     if (status)
@@ -104,10 +107,10 @@ raffia_status raffia_model_load(const char *path, const raffia_load_options *opt
     load_destination_report(&model->destination, &report->pages);
     load_model_settle(model);
     report->total_seconds = core_clock_seconds() - started;
-    core_log_info("loaded '%s': %zu tensors, %" PRIu64 " bytes (%" PRIu64 " past the page cache) "
+    core_log_info("loaded %s: %zu tensors, %" PRIu64 " bytes (%" PRIu64 " past the page cache) "
                   "in %.3f s with %u threads",
-                  path, report->tensors, report->bytes_total, report->bytes_direct,
-                  report->total_seconds, report->threads);
+                  catalog_show_path(path).text, report->tensors, report->bytes_total,
+                  report->bytes_direct, report->total_seconds, report->threads);
     *model_p = model;
     return RAFFIA_OK;
 }

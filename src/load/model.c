@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/sys.h"
+#include "load/catalog_show.h"
 
 #include <string.h>
 #include <xxhash.h>
@@ -70,11 +71,11 @@ raffia_status load_model_open(const char *path, const raffia_load_options *optio
         goto release_model;
     status = load_select(model->catalog, options, &model->selection);
     if (!status)
-        status = load_plan_make(&model->selection, options->window_bytes, &model->plan);
+        status = load_plan_make(&model->selection, &model->plan);
     if (!status)
         status = list_tensors(model);
     if (status) {
-        core_error_prefix("model '%s'", path);
+        core_error_prefix("%s", catalog_show_path(path).text);
         goto release_model;
     }
     model->needed = model->plan.needed;

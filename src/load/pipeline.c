@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/sys.h"
+#include "load/catalog_show.h"
 #include "load/reader.h"
 #include "load/watch.h"
 
@@ -199,9 +200,9 @@ static raffia_status describe_stall(const struct job *job, const struct load_wat
             continue;
         const struct load_window *stuck = &job->source.plan->windows[window - 1];
         return core_error(RAFFIA_ERROR_TIMED_OUT,
-                          "'%s': no byte came for %u ms while %zu bytes at offset %" PRIu64
+                          "%s: no byte came for %u ms while %zu bytes at offset %" PRIu64
                           " were read",
-                          job->source.catalog->files[stuck->file].path,
+                          catalog_show_path(job->source.catalog->files[stuck->file].path).text,
                           watch->options->stall_timeout_ms, stuck->bytes, stuck->file_offset);
     }
     return core_error(RAFFIA_ERROR_TIMED_OUT, "no byte came for %u ms",

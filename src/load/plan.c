@@ -4,6 +4,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "load/catalog_show.h"
 #include "load/options.h"
 
 #include <assert.h>
@@ -66,7 +67,7 @@ static raffia_status place_items(struct load_plan *plan)
             return core_error(RAFFIA_ERROR_OVERFLOW,
                               "tensor '%s': the model up to here does not fit into the address "
                               "space",
-                              item->name);
+                              catalog_show(item->name).text);
         item->offset = offset;
     }
     plan->needed = end;
@@ -133,8 +134,9 @@ static raffia_status open_window(struct load_plan *plan, struct gathering *gathe
     return RAFFIA_OK;
 }
 
-static raffia_status gather_windows(struct load_plan *plan, size_t window_bytes)
+raffia_status load_plan_cut(struct load_plan *plan, size_t window_bytes)
 {
+    assert(window_bytes && window_bytes % LOAD_STAGING_UNIT == 0 && !plan->windows);
     struct gathering gathering = {0};
     struct load_cursor cursor = {0};
     while (cursor.item < plan->item_count) {
@@ -160,16 +162,12 @@ static raffia_status gather_windows(struct load_plan *plan, size_t window_bytes)
     return RAFFIA_OK;
 }
 
-raffia_status load_plan_make(const struct load_selection *selection, size_t window_bytes,
-                             struct load_plan *plan)
+raffia_status load_plan_make(const struct load_selection *selection, struct load_plan *plan)
 {
-    assert(window_bytes && window_bytes % LOAD_STAGING_UNIT == 0);
     struct load_plan made = {0};
     raffia_status status = list_items(selection, &made);
     if (!status)
         status = place_items(&made);
-    if (!status)
-        status = gather_windows(&made, window_bytes);
     if (status)
         load_plan_free(&made);
     else

@@ -64,10 +64,15 @@ struct load_plan {
     size_t needed; /* bytes of the destination, padding included */
 };
 
-/* `window_bytes` is a multiple of LOAD_STAGING_UNIT. A window, extended to multiples of that unit
- * at both ends, is never longer. */
-raffia_status load_plan_make(const struct load_selection *selection, size_t window_bytes,
-                             struct load_plan *plan);
+/* Places the tensors. There are no windows yet. */
+raffia_status load_plan_make(const struct load_selection *selection, struct load_plan *plan);
+
+/*
+ * Cuts the files into windows. `window_bytes` is a multiple of LOAD_STAGING_UNIT; a window,
+ * extended to multiples of that unit at both ends, is never longer. To be called once there is
+ * memory for the tensors: the number of windows grows with what a file's header claims.
+ */
+raffia_status load_plan_cut(struct load_plan *plan, size_t window_bytes);
 
 /* The piece at the cursor, which must not be at the end, cut before `end` of its file; moves the
  * cursor behind it. */

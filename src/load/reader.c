@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "core/sys.h"
+#include "load/catalog_show.h"
 #include "load/direct.h"
 #include "load/options.h"
 #include "load/residency.h"
@@ -25,21 +26,22 @@ raffia_status load_read_short(const struct load_reader *reader, const struct loa
 {
     const struct catalog_file *file = &reader->source->catalog->files[window->file];
     return core_error(RAFFIA_ERROR_CHANGED,
-                      "'%s': the file is shorter than when it was opened: it had %" PRIu64
+                      "%s: the file is shorter than when it was opened: it had %" PRIu64
                       " bytes and now ends at or before offset %" PRIu64
                       ", in the stretch from tensor '%s' on; load it again when nobody writes to "
                       "it",
-                      file->path, file->bytes, offset, tensor_of(reader, window));
+                      catalog_show_path(file->path).text, file->bytes, offset,
+                      catalog_show(tensor_of(reader, window)).text);
 }
 
 raffia_status load_read_failed(const struct load_reader *reader, const struct load_window *window,
                                uint64_t offset, int error_number)
 {
     const struct catalog_file *file = &reader->source->catalog->files[window->file];
-    return core_error_errno(RAFFIA_ERROR_IO, error_number,
-                            "'%s': cannot read at offset %" PRIu64
-                            ", in the stretch from tensor '%s' on",
-                            file->path, offset, tensor_of(reader, window));
+    return core_error_errno(
+        RAFFIA_ERROR_IO, error_number,
+        "%s: cannot read at offset %" PRIu64 ", in the stretch from tensor '%s' on",
+        catalog_show_path(file->path).text, offset, catalog_show(tensor_of(reader, window)).text);
 }
 
 static void add_vector(struct load_reader *reader, int *count, void *base, size_t bytes)

@@ -17,6 +17,9 @@
 
 static const char metadata_name[] = "__metadata__";
 
+/* Half the room that the first tensor makes. */
+#define TENSOR_ROOM_FIRST 64
+
 raffia_status safetensors_header_bytes(const char *path, const void *start, uint64_t file_bytes,
                                        size_t limit, size_t *header_bytes_p)
 {
@@ -57,14 +60,25 @@ static int by_key(const void *left, const void *right)
     return strcmp(a->key, b->key);
 }
 
-/* Writes the metadata that the catalog does not have yet behind what it has; *added_p counts it. */
-static raffia_status add_metadata(struct catalog *catalog, json_t *object, size_t *added_p)
+/* What a header adds to the catalog: it lies behind what the catalog has, and is counted in only
+ * when all of it is known to be right. */
+struct addition {
+    struct catalog *catalog;
+    size_t tensors, tensor_room;
+    size_t metadata;
+    bool metadata_seen;
+};
+
+static raffia_status add_metadata(struct addition *addition, json_t *object)
 {
-    *added_p = 0;
-    if (!object || json_is_null(object))
+    struct catalog *catalog = addition->catalog;
+    if (addition->metadata_seen)
+        return core_error(RAFFIA_ERROR_FORMAT, "it is there twice");
+    addition->metadata_seen = true;
+    if (json_is_null(object))
         return RAFFIA_OK;
     if (!json_is_object(object))
-        return core_error(RAFFIA_ERROR_FORMAT, "%s is %s, not an object of strings", metadata_name,
+        return core_error(RAFFIA_ERROR_FORMAT, "it is %s, not an object of strings",
                           catalog_json_kind(object));
     size_t old_count = catalog->metadata_count;
     struct catalog_metadata *rows = core_reallocate(
@@ -77,8 +91,8 @@ static raffia_status add_metadata(struct catalog *catalog, json_t *object, size_
     json_object_foreach(object, key, value)
     {
         if (!json_is_string(value))
-            return core_error(RAFFIA_ERROR_FORMAT, "%s: the value of '%s' is %s, not a string",
-                              metadata_name, catalog_show(key).text, catalog_json_kind(value));
+            return core_error(RAFFIA_ERROR_FORMAT, "the value of '%s' is %s, not a string",
+                              catalog_show(key).text, catalog_json_kind(value));
         struct catalog_metadata row = {.key = key};
         if (old_count && bsearch(&row, rows, old_count, sizeof row, by_key))
             continue;
@@ -86,58 +100,77 @@ static raffia_status add_metadata(struct catalog *catalog, json_t *object, size_
         row.value = catalog_text_string(catalog->text, json_string_value(value));
         if (!row.key || !row.value)
             return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-        rows[old_count + (*added_p)++] = row;
+        rows[old_count + addition->metadata++] = row;
     }
     return RAFFIA_OK;
 }
 
-/* Writes the tensors behind what the catalog has, in the header's order and with the header's
- * offsets; *added_p counts them. */
-static raffia_status add_tensors(struct catalog *catalog, json_t *root, size_t *added_p)
+/* The offset stays the header's own for now. */
+static raffia_status add_tensor(struct addition *addition, const char *name,
+                                const json_t *description)
 {
-    *added_p = 0;
-    struct catalog_tensor *rows = core_reallocate(
-        catalog->tensors, catalog->tensor_count + json_object_size(root), sizeof *rows);
-    if (!rows)
-        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    catalog->tensors = rows;
-    const char *name;
-    json_t *description;
-    json_object_foreach(root, name, description)
-    {
-        if (strcmp(name, metadata_name) == 0)
-            continue;
-        struct catalog_tensor *tensor = &rows[catalog->tensor_count + *added_p];
-        raffia_status status = safetensors_tensor_parse(description, catalog->text, tensor);
-        if (!status) {
-            tensor->name = catalog_text_string(catalog->text, name);
-            status = tensor->name ? RAFFIA_OK : RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-        }
-        if (status)
-            return core_error_prefix("tensor '%s'", catalog_show(name).text);
-        (*added_p)++;
+    struct catalog *catalog = addition->catalog;
+    size_t count = catalog->tensor_count + addition->tensors;
+    if (count == addition->tensor_room) {
+        size_t room;
+        if (!core_multiply(core_max(count, TENSOR_ROOM_FIRST), 2, &room))
+            room = SIZE_MAX; /* core_reallocate() will refuse it */
+        struct catalog_tensor *rows = core_reallocate(catalog->tensors, room, sizeof *rows);
+        if (!rows)
+            return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+        catalog->tensors = rows;
+        addition->tensor_room = room;
     }
+    struct catalog_tensor *tensor = &catalog->tensors[count];
+    raffia_status status = safetensors_tensor_parse(description, catalog->text, tensor);
+    if (status)
+        return status;
+    tensor->name = catalog_text_string(catalog->text, name);
+    if (!tensor->name)
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    addition->tensors++;
     return RAFFIA_OK;
+}
+
+static raffia_status add_member(struct addition *addition, const struct catalog_json_member *member)
+{
+    const char *name = json_string_value(member->key);
+    if (strcmp(name, metadata_name) == 0)
+        return add_metadata(addition, member->value)
+                   ? core_error_prefix("%s (offset %llu)", metadata_name,
+                                       (unsigned long long)member->offset)
+                   : RAFFIA_OK;
+    return add_tensor(addition, name, member->value)
+               ? core_error_prefix("tensor '%s' (described at offset %llu)",
+                                   catalog_show(name).text, (unsigned long long)member->offset)
+               : RAFFIA_OK;
+}
+
+static raffia_status add_members(struct addition *addition, struct catalog_json_walk *walk)
+{
+    for (;;) {
+        struct catalog_json_member member;
+        raffia_status status = catalog_json_next(walk, &member);
+        if (status || !member.key)
+            return status;
+        status = add_member(addition, &member);
+        catalog_json_release(&member);
+        if (status)
+            return status;
+    }
 }
 
 raffia_status safetensors_parse(const char *path, const void *header, size_t header_bytes,
                                 uint64_t file_bytes, bool lenient, size_t file,
                                 struct catalog *catalog)
 {
-    json_t *root;
-    raffia_status status =
-        catalog_json_object(header, header_bytes, SAFETENSORS_LENGTH_BYTES, &root);
-    if (status)
-        return core_error_prefix("%s", catalog_show_path(path).text);
-    size_t tensors_added = 0, metadata_added = 0;
-    status = add_tensors(catalog, root, &tensors_added);
-    if (!status)
-        status = add_metadata(catalog, json_object_get(root, metadata_name), &metadata_added);
-    json_decref(root);
-
+    struct catalog_json_walk walk = {
+        .text = header, .bytes = header_bytes, .offset = SAFETENSORS_LENGTH_BYTES};
+    struct addition addition = {.catalog = catalog, .tensor_room = catalog->tensor_count};
+    raffia_status status = add_members(&addition, &walk);
     struct safetensors_layout layout = {
-        .tensors = tensors_added ? catalog->tensors + catalog->tensor_count : NULL,
-        .count = tensors_added,
+        .tensors = addition.tensors ? catalog->tensors + catalog->tensor_count : NULL,
+        .count = addition.tensors,
         .data_offset = SAFETENSORS_LENGTH_BYTES + (uint64_t)header_bytes,
         .file_bytes = file_bytes,
         .lenient = lenient,
@@ -147,11 +180,11 @@ raffia_status safetensors_parse(const char *path, const void *header, size_t hea
         status = safetensors_layout_settle(&layout);
     if (status)
         return core_error_prefix("%s", catalog_show_path(path).text);
-    for (size_t i = 0; i < tensors_added; i++)
+    for (size_t i = 0; i < layout.count; i++)
         layout.tensors[i].file = file;
-    catalog->tensor_count += tensors_added;
-    catalog->metadata_count += metadata_added;
-    if (metadata_added)
+    catalog->tensor_count += addition.tensors;
+    catalog->metadata_count += addition.metadata;
+    if (addition.metadata)
         qsort(catalog->metadata, catalog->metadata_count, sizeof *catalog->metadata, by_key);
     return RAFFIA_OK;
 }

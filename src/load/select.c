@@ -4,6 +4,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "load/catalog_show.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -50,7 +51,8 @@ static size_t next_match(const struct catalog *catalog, const char *name, size_t
 
 static raffia_status matches_nothing(const char *what, const char *name)
 {
-    return core_error(RAFFIA_ERROR_NOT_FOUND, "%s '%s' matches no tensor%s", what, name,
+    return core_error(RAFFIA_ERROR_NOT_FOUND, "%s '%s' matches no tensor%s", what,
+                      catalog_show(name).text,
                       is_pattern(name) ? "" : "; names are compared letter by letter");
 }
 
@@ -96,13 +98,14 @@ static raffia_status check_slice(const struct catalog_tensor *tensor,
     if (slice->dimension >= tensor->rank)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "tensor '%s': the slice cuts dimension %u, but the tensor has %u",
-                          tensor->name, slice->dimension, tensor->rank);
+                          catalog_show(tensor->name).text, slice->dimension, tensor->rank);
     uint64_t extent = tensor->shape[slice->dimension];
     if (slice->begin > slice->end || slice->end > extent)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "tensor '%s': the slice %" PRIu64 "..%" PRIu64
                           " of dimension %u is not within 0..%" PRIu64,
-                          tensor->name, slice->begin, slice->end, slice->dimension, extent);
+                          catalog_show(tensor->name).text, slice->begin, slice->end,
+                          slice->dimension, extent);
     return RAFFIA_OK;
 }
 
@@ -127,14 +130,14 @@ static raffia_status cut(const struct catalog_tensor *tensor, const raffia_tenso
     if (__builtin_mul_overflow(inner, raffia_dtype_bits(tensor->dtype), &inner_bits) ||
         __builtin_mul_overflow(inner_bits, extent, &row_bits))
         return core_error(RAFFIA_ERROR_OVERFLOW, "tensor '%s': its size in bits exceeds 64 bits",
-                          tensor->name);
+                          catalog_show(tensor->name).text);
     uint64_t begin_bits = slice->begin * inner_bits, end_bits = slice->end * inner_bits;
     if (begin_bits % BYTE_BITS || end_bits % BYTE_BITS || (outer > 1 && row_bits % BYTE_BITS))
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "tensor '%s': the slice %" PRIu64 "..%" PRIu64
                           " of dimension %u does not begin and end at whole bytes; elements of "
                           "type %s have %u bits",
-                          tensor->name, slice->begin, slice->end, dimension,
+                          catalog_show(tensor->name).text, slice->begin, slice->end, dimension,
                           raffia_dtype_name(tensor->dtype), raffia_dtype_bits(tensor->dtype));
     selected->piece_count = outer;
     selected->piece_bytes = (end_bits - begin_bits) / BYTE_BITS;
@@ -143,8 +146,8 @@ static raffia_status cut(const struct catalog_tensor *tensor, const raffia_tenso
     selected->file_offset = tensor->offset + begin_bits / BYTE_BITS;
     if (outer > 1 && outer * selected->piece_stride != tensor->bytes)
         return core_error(RAFFIA_ERROR_CORRUPT,
-                          "tensor '%s': %" PRIu64 " bytes do not fit its shape", tensor->name,
-                          tensor->bytes);
+                          "tensor '%s': %" PRIu64 " bytes do not fit its shape",
+                          catalog_show(tensor->name).text, tensor->bytes);
     return RAFFIA_OK;
 }
 

@@ -24,11 +24,11 @@ struct pool_plan {
     const char *name; /* copied */
     raffia_page_kind kind;
     size_t page_size;
-    size_t initial_bytes; /* whole pages; may be 0 */
-    size_t maximum_bytes; /* whole pages; at least initial_bytes */
-    size_t chunk_bytes;   /* whole pages */
-    size_t granule;
-    unsigned flags; /* raffia_pool_flags */
+    size_t initial_bytes; /* may be 0; this and the next two are multiples of page and granule */
+    size_t maximum_bytes; /* at least initial_bytes */
+    size_t chunk_bytes;   /* at most maximum_bytes */
+    size_t granule;       /* a power of two; may exceed the page size when the ladder fell back */
+    unsigned flags;       /* raffia_pool_flags */
     unsigned threads;
     int numa_node; /* -1: any */
 

@@ -1,92 +1,154 @@
+/* Steps down the ladder: counted always, warned of once. */
 #include "core/fallbacks.h"
-#include "core/log.h"
 #include "support/cmocka.h"
+#include "support/log_capture.h"
 
+#include <pthread.h>
 #include <string.h>
 
-enum { TABLE_ROWS = 64 };
+#define MIB ((size_t)1 << 20)
+#define GIB ((size_t)1 << 30)
 
-static int warnings, notes;
-static char last_message[512];
+enum { ROOM = 256 };
 
-static void listen(void *context, raffia_log_level level, const char *message)
+static uint64_t count_of(raffia_page_kind from, size_t from_size, raffia_page_kind to,
+                         size_t to_size, raffia_fallback_reason reason)
 {
-    (void)context;
-    warnings += level == RAFFIA_LOG_WARN;
-    notes += level == RAFFIA_LOG_INFO;
-    strncpy(last_message, message, sizeof last_message - 1);
+    static raffia_fallback_count rows[ROOM];
+    size_t count = raffia_fallbacks(rows, ROOM);
+    uint64_t found = 0;
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].from_kind == from && rows[i].from_size == from_size && rows[i].to_kind == to &&
+            rows[i].to_size == to_size && rows[i].reason == reason)
+            found += rows[i].count;
+    return found;
 }
 
-static void a_step_is_counted_and_warned_of_once(void **state)
+/* Must be the first test. */
+static void the_table_is_empty_at_first(void **state)
 {
     (void)state;
-    raffia_log_set_sink(listen, NULL);
-    raffia_log_set_level(RAFFIA_LOG_INFO);
     assert_int_equal(raffia_fallbacks(NULL, 0), 0);
+}
+
+static void a_step_is_warned_of_the_first_time(void **state)
+{
+    (void)state;
+    raffia_log_set_level(RAFFIA_LOG_INFO);
+    log_capture_start();
     for (int i = 0; i < 3; i++)
-        core_fallback(RAFFIA_PAGE_HUGETLB, 2 << 20, RAFFIA_PAGE_TRANSPARENT, 2 << 20,
-                      RAFFIA_REASON_POOL_EMPTY, "0 of 512 are free");
-    assert_int_equal(warnings, 1);
-    assert_int_equal(notes, 2);
-    assert_string_equal(last_message, "no 2 MiB hugetlb pages (pool_empty: 0 of 512 are free); "
-                                      "using 2 MiB transparent");
-    core_fallback(RAFFIA_PAGE_HUGETLB, 2 << 20, RAFFIA_PAGE_NONE, 0, RAFFIA_REASON_POOL_EMPTY, "x");
-    assert_int_equal(warnings, 2);
-    assert_non_null(strstr(last_message, "nothing left to try"));
+        core_fallback(RAFFIA_PAGE_HUGETLB, 2 * MIB, RAFFIA_PAGE_TRANSPARENT, 2 * MIB,
+                      RAFFIA_REASON_POOL_EMPTY, "0 of 64 pages are free");
+    log_capture_stop();
+    assert_int_equal(log_capture_count(), 3);
+    assert_int_equal(log_capture_level(0), RAFFIA_LOG_WARN);
+    assert_int_equal(log_capture_level(1), RAFFIA_LOG_INFO);
+    assert_int_equal(log_capture_level(2), RAFFIA_LOG_INFO);
+    assert_string_equal(log_capture_line(0),
+                        "no 2 MiB hugetlb pages (pool_empty: 0 of 64 pages are free); "
+                        "using 2 MiB transparent");
+    assert_int_equal(count_of(RAFFIA_PAGE_HUGETLB, 2 * MIB, RAFFIA_PAGE_TRANSPARENT, 2 * MIB,
+                              RAFFIA_REASON_POOL_EMPTY),
+                     3);
+}
 
-    raffia_fallback_count rows[2] = {0};
-    assert_int_equal(raffia_fallbacks(rows, 1), 2);
+static void another_reason_or_size_is_another_step(void **state)
+{
+    (void)state;
+    size_t before = raffia_fallbacks(NULL, 0);
+    log_capture_start();
+    core_fallback(RAFFIA_PAGE_HUGETLB, 2 * MIB, RAFFIA_PAGE_TRANSPARENT, 2 * MIB,
+                  RAFFIA_REASON_CGROUP, "a limit");
+    core_fallback(RAFFIA_PAGE_HUGETLB, GIB, RAFFIA_PAGE_TRANSPARENT, 2 * MIB,
+                  RAFFIA_REASON_POOL_EMPTY, "none");
+    core_fallback(RAFFIA_PAGE_HUGETLB, 2 * MIB, RAFFIA_PAGE_REGULAR, 4096, RAFFIA_REASON_POOL_EMPTY,
+                  "none");
+    log_capture_stop();
+    assert_int_equal(raffia_fallbacks(NULL, 0), before + 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(log_capture_level(i), RAFFIA_LOG_WARN);
+    assert_non_null(strstr(log_capture_line(1), "no 1 GiB hugetlb pages"));
+    assert_non_null(strstr(log_capture_line(2), "using 4 KiB regular"));
+}
+
+static void the_last_step_says_that_nothing_is_left(void **state)
+{
+    (void)state;
+    log_capture_start();
+    core_fallback(RAFFIA_PAGE_DEVICE, 2 * MIB, RAFFIA_PAGE_NONE, 0, RAFFIA_REASON_MEMORY, "full");
+    log_capture_stop();
+    assert_string_equal(log_capture_line(0),
+                        "no 2 MiB device pages (memory: full); nothing left to try");
+}
+
+static void as_many_rows_are_copied_as_there_is_room_for(void **state)
+{
+    (void)state;
+    raffia_fallback_count rows[3];
+    memset(rows, 0xee, sizeof rows);
+    size_t all = raffia_fallbacks(rows, 2);
+    assert_true(all > 2);
+    assert_int_equal(rows[0].from_kind, RAFFIA_PAGE_HUGETLB);
     assert_int_equal(rows[0].count, 3);
-    assert_int_equal(rows[0].to_kind, RAFFIA_PAGE_TRANSPARENT);
-    assert_int_equal(rows[1].count, 0);
-    assert_int_equal(raffia_fallbacks(rows, 2), 2);
-    assert_int_equal(rows[1].count, 1);
+    assert_int_equal(((unsigned char *)&rows[2])[0], 0xee);
 }
 
-static void a_full_table_goes_on_counting(void **state)
+static void *fall_back(void *unused)
+{
+    for (int i = 0; i < 100; i++)
+        core_fallback(RAFFIA_PAGE_HUGETLB, 8 * MIB, RAFFIA_PAGE_REGULAR, 4096, RAFFIA_REASON_FAULT,
+                      "short");
+    return unused;
+}
+
+static void threads_count_together_and_warn_once(void **state)
 {
     (void)state;
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    raffia_log_set_level(RAFFIA_LOG_WARN);
+    log_capture_start();
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, fall_back, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    log_capture_stop();
+    assert_int_equal(log_capture_count(), 1);
+    assert_int_equal(
+        count_of(RAFFIA_PAGE_HUGETLB, 8 * MIB, RAFFIA_PAGE_REGULAR, 4096, RAFFIA_REASON_FAULT),
+        THREADS * 100);
+}
+
+/* Must be the last test: the table stays full. */
+static void a_full_table_loses_no_count(void **state)
+{
+    (void)state;
+    static raffia_fallback_count rows[ROOM];
     raffia_log_set_level(RAFFIA_LOG_OFF);
-    for (size_t size = 1; size <= TABLE_ROWS + 10; size++)
-        core_fallback(RAFFIA_PAGE_HUGETLB, size, RAFFIA_PAGE_REGULAR, 4096, RAFFIA_REASON_FAULT,
-                      "x");
-    raffia_fallback_count rows[TABLE_ROWS];
-    assert_int_equal(raffia_fallbacks(rows, TABLE_ROWS), TABLE_ROWS);
-    uint64_t total = 0;
-    for (size_t i = 0; i < TABLE_ROWS; i++)
-        total += rows[i].count;
-    assert_int_equal(total, 4 + TABLE_ROWS + 10);
-}
-
-static void names_are_distinct_and_foreign_values_unknown(void **state)
-{
-    (void)state;
-    for (int i = 0; i < RAFFIA_REASON_COUNT; i++) {
-        const char *name = raffia_fallback_reason_name((raffia_fallback_reason)i);
-        assert_true(strlen(raffia_fallback_reason_text((raffia_fallback_reason)i)) > 0);
-        for (int j = 0; j < i; j++)
-            assert_string_not_equal(name, raffia_fallback_reason_name((raffia_fallback_reason)j));
-    }
-    for (int i = 0; i < RAFFIA_PAGE_KIND_COUNT; i++)
-        for (int j = 0; j < i; j++)
-            assert_string_not_equal(raffia_page_kind_name((raffia_page_kind)i),
-                                    raffia_page_kind_name((raffia_page_kind)j));
-    assert_string_equal(raffia_page_kind_name(RAFFIA_PAGE_KIND_COUNT), "unknown");
-    assert_string_equal(raffia_fallback_reason_name(RAFFIA_REASON_COUNT), "unknown");
-    assert_string_equal(raffia_fallback_reason_text((raffia_fallback_reason)-1), "unknown reason");
-    assert_string_equal(raffia_pages_mode_name(RAFFIA_PAGES_DEFAULT), "default");
-    assert_string_equal(raffia_pages_mode_name(RAFFIA_PAGES_OFF), "off");
-    assert_string_equal(raffia_pages_mode_name(RAFFIA_PAGES_TRY), "try");
-    assert_string_equal(raffia_pages_mode_name(RAFFIA_PAGES_ON), "on");
-    assert_string_equal(raffia_pages_mode_name((raffia_pages_mode)9), "unknown");
+    uint64_t before = 0, after = 0;
+    size_t count = raffia_fallbacks(rows, ROOM);
+    for (size_t i = 0; i < count; i++)
+        before += rows[i].count;
+    for (size_t i = 0; i < 200; i++)
+        core_fallback(RAFFIA_PAGE_REGULAR, (i + 1) * 4096, RAFFIA_PAGE_NONE, 0,
+                      RAFFIA_REASON_MEMORY, "full");
+    count = raffia_fallbacks(rows, ROOM);
+    assert_true(count < 200);
+    for (size_t i = 0; i < count; i++)
+        after += rows[i].count;
+    assert_int_equal(after, before + 200);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_step_is_counted_and_warned_of_once),
-        cmocka_unit_test(a_full_table_goes_on_counting),
-        cmocka_unit_test(names_are_distinct_and_foreign_values_unknown),
+        cmocka_unit_test(the_table_is_empty_at_first),
+        cmocka_unit_test(a_step_is_warned_of_the_first_time),
+        cmocka_unit_test(another_reason_or_size_is_another_step),
+        cmocka_unit_test(the_last_step_says_that_nothing_is_left),
+        cmocka_unit_test(as_many_rows_are_copied_as_there_is_room_for),
+        cmocka_unit_test(threads_count_together_and_warn_once),
+        cmocka_unit_test(a_full_table_loses_no_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,166 +1,170 @@
-#include "core/checked.h"
-#include "core/error.h"
+/* Bookkeeping memory, and the fault injection that tests fail it with. */
 #include "core/fault.h"
 #include "core/memory.h"
-#include "core/parallel.h"
 #include "support/cmocka.h"
 #include "support/fault_loop.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
-static void size_arithmetic_never_wraps(void **state)
-{
-    (void)state;
-    size_t result = 4711;
-    assert_false(core_add(SIZE_MAX, 1, &result));
-    assert_false(core_multiply(SIZE_MAX / 2, 3, &result));
-    assert_false(core_align_up(SIZE_MAX - 1, 4096, &result));
-    assert_int_equal(result, 4711);
-    assert_true(core_add(SIZE_MAX - 1, 1, &result));
-    assert_true(result == SIZE_MAX);
-    assert_true(core_multiply(3, 5, &result));
-    assert_int_equal(result, 15);
-    assert_true(core_align_up(4097, 4096, &result));
-    assert_int_equal(result, 8192);
-    assert_int_equal(core_align_up_unchecked(4096, 4096), 4096);
-    assert_int_equal(core_align_down(8191, 4096), 4096);
-    assert_true(core_is_aligned(8192, 4096));
-    assert_false(core_is_aligned(8193, 4096));
-    assert_true(core_is_power_of_two(1));
-    assert_false(core_is_power_of_two(0));
-    assert_false(core_is_power_of_two(3));
-    assert_int_equal(core_min(2, 3), 2);
-    assert_int_equal(core_max(2, 3), 3);
-}
-
-static void blocks_are_counted_until_freed(void **state)
+static void memory_is_counted_until_freed(void **state)
 {
     (void)state;
     long before = core_memory_live();
-    char *block = core_malloc(0), *zeros = core_calloc(4, 4), *copy = core_strdup("text");
-    char *text = core_asprintf("%s-%d", copy, 7);
-    assert_string_equal(text, "text-7");
-    assert_memory_equal(zeros, (char[16]){0}, 16);
-    block = core_reallocate(block, 100, 1);
-    char *fresh = core_reallocate(NULL, 10, 1);
+    char *block = core_malloc(10), *zeros = core_calloc(4, 5), *copy = core_strdup("text");
+    char *text = core_asprintf("%s and %d", "one", 2), *none = core_malloc(0);
+    assert_non_null(block);
+    assert_non_null(zeros);
+    assert_non_null(none);
+    assert_string_equal(copy, "text");
+    assert_string_equal(text, "one and 2");
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(zeros[i], 0);
     assert_int_equal(core_memory_live(), before + 5);
     core_free(block);
     core_free(zeros);
     core_free(copy);
     core_free(text);
-    core_free(fresh);
+    core_free(none);
     core_free(NULL);
     assert_int_equal(core_memory_live(), before);
 }
 
-static void sizes_that_wrap_are_refused(void **state)
+static void reallocation_keeps_content_and_count(void **state)
 {
     (void)state;
-    char *block = core_malloc(8);
-    /* volatile: the compiler would warn of sizes it can see. */
-    volatile size_t huge = SIZE_MAX / 2;
-    assert_null(core_reallocate(block, huge, 3));
+    long before = core_memory_live();
+    char *block = core_reallocate(NULL, 4, 1);
+    assert_non_null(block);
+    memcpy(block, "abc", 4);
+    block = core_reallocate(block, 1000, 4);
+    assert_non_null(block);
+    assert_string_equal(block, "abc");
+    assert_int_equal(core_memory_live(), before + 1);
+    block = core_reallocate(block, 0, 4);
+    assert_non_null(block);
+    core_free(block);
+    assert_int_equal(core_memory_live(), before);
+}
+
+static void sizes_that_overflow_are_refused(void **state)
+{
+    (void)state;
+    /* Not constants, so that the compiler does not see them coming. */
+    volatile size_t many = SIZE_MAX / 2 + 1, two = 2;
+    long before = core_memory_live();
+    assert_null(core_calloc(many, two));
     assert_int_equal(raffia_last_status(), RAFFIA_ERROR_OUT_OF_HOST_MEMORY);
+    char *block = core_malloc(4);
+    memcpy(block, "abc", 4);
+    assert_null(core_reallocate(block, many, two));
+    assert_string_equal(block, "abc");
+    core_free(block);
+    assert_int_equal(core_memory_live(), before);
+}
+
+static void each_call_can_fail(void **state)
+{
+    (void)state;
+    char *block = core_malloc(4);
+    memcpy(block, "abc", 4);
+    long before = core_memory_live();
+    for (int call = 0; call < 5; call++) {
+        core_fault_arm(1);
+        void *got = NULL;
+        switch (call) {
+        case 0:
+            got = core_malloc(1);
+            break;
+        case 1:
+            got = core_calloc(1, 1);
+            break;
+        case 2:
+            got = core_reallocate(block, 100, 1);
+            break;
+        case 3:
+            got = core_strdup("x");
+            break;
+        case 4:
+            got = core_asprintf("x");
+            break;
+        }
+        assert_non_null(core_fault_disarm());
+        assert_null(got);
+        assert_int_equal(raffia_last_status(), RAFFIA_ERROR_OUT_OF_HOST_MEMORY);
+        assert_error_mentions("for bookkeeping");
+        assert_int_equal(core_memory_live(), before);
+    }
+    assert_string_equal(block, "abc");
     core_free(block);
 }
 
-static raffia_status allocate_everything(void *context)
-{
-    (void)context;
-    void *blocks[5] = {core_malloc(8), core_calloc(2, 8), core_reallocate(NULL, 8, 1),
-                       core_strdup("x"), core_asprintf("%d", 1)};
-    raffia_status status = RAFFIA_OK;
-    for (size_t i = 0; i < 5; i++) {
-        if (!blocks[i])
-            status = RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-        core_free(blocks[i]);
-    }
-    return status;
-}
-
-static void every_allocation_can_be_made_to_fail(void **state)
+static void the_nth_call_fails_once(void **state)
 {
     (void)state;
-    assert_int_equal(fault_loop(allocate_everything, NULL, 20), 5);
-    core_fault_arm(1);
-    assert_null(core_malloc(1));
-    assert_string_equal(core_fault_disarm(), "malloc");
+    core_fault_arm(3);
+    assert_false(core_fault("first"));
+    assert_false(core_fault("second"));
+    assert_true(core_fault("third"));
+    assert_false(core_fault("fourth"));
+    assert_string_equal(core_fault_disarm(), "third");
+    assert_false(core_fault("fifth"));
     core_fault_arm(2);
+    assert_false(core_fault("first"));
     assert_null(core_fault_disarm());
+    assert_false(core_fault("second"));
 }
 
-enum { SHARES = 7 };
-
-struct tally {
-    atomic_int calls[SHARES];
-    unsigned fail_from;
-};
-
-static raffia_status count_share(void *context, unsigned index, unsigned count)
+static void *call_faults(void *failures)
 {
-    struct tally *tally = context;
-    (void)count;
-    tally->calls[index]++;
-    if (index >= tally->fail_from)
-        return core_error(RAFFIA_ERROR_IO, "share %u failed", index);
-    return RAFFIA_OK;
+    for (int i = 0; i < 1000; i++)
+        if (core_fault("a thread's call"))
+            atomic_fetch_add((atomic_int *)failures, 1);
+    return NULL;
 }
 
-static void each_share_runs_once_and_the_lowest_failure_is_told(void **state)
+static void one_call_fails_whatever_the_threads(void **state)
 {
     (void)state;
-    struct tally tally = {.fail_from = SHARES};
-    assert_ok(core_parallel(SHARES, count_share, &tally));
-    for (unsigned i = 0; i < SHARES; i++)
-        assert_int_equal(tally.calls[i], 1);
-    tally.fail_from = 3;
-    assert_status(RAFFIA_ERROR_IO, core_parallel(SHARES, count_share, &tally));
-    assert_string_equal(raffia_last_error(), "share 3 failed");
-    assert_ok(core_parallel(0, count_share, &tally));
-    assert_int_equal(tally.calls[0], 3);
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    atomic_int failures = 0;
+    core_fault_arm(1234);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, call_faults, &failures), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_non_null(core_fault_disarm());
+    assert_int_equal(atomic_load(&failures), 1);
 }
 
-/* Threads and bookkeeping may be refused, the work may not be left out. */
-static raffia_status share_out(void *context)
+static raffia_status allocate_thrice(void *context)
 {
     (void)context;
-    struct tally tally = {.fail_from = SHARES};
-    raffia_status status = core_parallel(SHARES, count_share, &tally);
-    assert_int_equal(status, RAFFIA_OK);
-    assert_int_equal(tally.calls[0], 1);
-    return status;
+    char *a = core_malloc(1), *b = a ? core_calloc(1, 1) : NULL, *c = b ? core_strdup("c") : NULL;
+    core_free(a);
+    core_free(b);
+    core_free(c);
+    return c ? RAFFIA_OK : RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
 }
 
-static void work_is_done_without_threads_too(void **state)
+static void a_fault_loop_fails_each_call_of_a_scenario(void **state)
 {
     (void)state;
-    assert_int_equal(fault_loop(share_out, NULL, 20), SHARES);
-}
-
-static void thread_counts_follow_the_setting(void **state)
-{
-    (void)state;
-    assert_true(core_cpu_count() >= 1);
-    assert_int_equal(core_thread_count(3), 3);
-    unsigned chosen = core_thread_count(0);
-    assert_true(chosen >= 1 && chosen <= 16);
-    setenv("RAFFIA_THREADS", "21", 1);
-    assert_int_equal(core_thread_count(0), 21);
-    unsetenv("RAFFIA_THREADS");
+    assert_int_equal(fault_loop(allocate_thrice, NULL, 10), 3);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(size_arithmetic_never_wraps),
-        cmocka_unit_test(blocks_are_counted_until_freed),
-        cmocka_unit_test(sizes_that_wrap_are_refused),
-        cmocka_unit_test(every_allocation_can_be_made_to_fail),
-        cmocka_unit_test(each_share_runs_once_and_the_lowest_failure_is_told),
-        cmocka_unit_test(work_is_done_without_threads_too),
-        cmocka_unit_test(thread_counts_follow_the_setting),
+        cmocka_unit_test(memory_is_counted_until_freed),
+        cmocka_unit_test(reallocation_keeps_content_and_count),
+        cmocka_unit_test(sizes_that_overflow_are_refused),
+        cmocka_unit_test(each_call_can_fail),
+        cmocka_unit_test(the_nth_call_fails_once),
+        cmocka_unit_test(one_call_fails_whatever_the_threads),
+        cmocka_unit_test(a_fault_loop_fails_each_call_of_a_scenario),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

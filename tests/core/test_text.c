@@ -68,21 +68,39 @@ static void shares_counts_and_switches(void **state)
     assert_float_equal(share, 0.08, 1e-12);
     assert_ok(core_parse_share("12.5%", &share));
     assert_float_equal(share, 0.125, 1e-12);
-    static const char *const bad[] = {"8",    "101%", "-1%", "%",   "1e1%",
-                                      "nan%", " 8%",  "8 %", "0x8%"};
+    static const char *const bad[] = {
+        "8",    "101%", "-1%", "%",   "1e1%", "nan%",   " 8%",    "8 %",
+        "0x8%", "",     "8.%", ".5%", "8%%",  "1.2.3%", "100.1%", "99999999999999999999%"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, core_parse_share(bad[i], &share));
+    assert_float_equal(share, 0.125, 1e-12);
+    assert_ok(core_parse_share("0%", &share));
+    assert_float_equal(share, 0, 1e-12);
+    assert_ok(core_parse_share("100%", &share));
+    assert_float_equal(share, 1, 1e-12);
+    assert_ok(core_parse_share("0.0625%", &share));
+    assert_float_equal(share, 0.000625, 1e-12);
     uint64_t count = 0;
     assert_ok(core_parse_count("16", 16, &count));
     assert_int_equal(count, 16);
     assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, core_parse_count("17", 16, &count));
     assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, core_parse_count("1x", 16, &count));
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, core_parse_count("", 16, &count));
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT,
+                  core_parse_count("18446744073709551616", UINT64_MAX, &count));
+    assert_int_equal(count, 16);
+    static const char *const words[][2] = {
+        {"0", "1"}, {"false", "true"}, {"no", "yes"}, {"off", "on"}};
     bool on = false;
-    assert_ok(core_parse_bool("yes", &on));
-    assert_true(on);
-    assert_ok(core_parse_bool("off", &on));
-    assert_false(on);
-    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, core_parse_bool("maybe", &on));
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        assert_ok(core_parse_bool(words[i][1], &on));
+        assert_true(on);
+        assert_ok(core_parse_bool(words[i][0], &on));
+        assert_false(on);
+    }
+    static const char *const no_switches[] = {"maybe", "", "ON", "2", "yes "};
+    for (size_t i = 0; i < sizeof no_switches / sizeof *no_switches; i++)
+        assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, core_parse_bool(no_switches[i], &on));
 }
 
 static void sizes_are_formatted_for_people(void **state)
@@ -94,6 +112,12 @@ static void sizes_are_formatted_for_people(void **state)
     assert_string_equal(core_format_size((size_t)2 << 20, text), "2 MiB");
     assert_string_equal(core_format_size((size_t)3 << 29, text), "1.50 GiB");
     assert_string_equal(core_format_size(RAFFIA_NONE, text), "none");
+    assert_string_equal(core_format_size(1025, text), "1.00 KiB");
+    assert_string_equal(core_format_size(1536 + 6, text), "1.51 KiB");
+    assert_string_equal(core_format_size(((size_t)1 << 20) - 1, text), "1024.00 KiB");
+    assert_string_equal(core_format_size((size_t)3 << 40, text), "3 TiB");
+    assert_string_equal(core_format_size((size_t)5000 << 40, text), "5000 TiB");
+    assert_string_equal(core_format_size(SIZE_MAX - 1, text), "16777216.00 TiB");
 }
 
 int main(void)

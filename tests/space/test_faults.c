@@ -1,12 +1,7 @@
 /* Out of host memory: everything stays as it was, nothing is lost, and a free never needs any. */
 #include "core/fault.h"
-#include "space/space.h"
-#include "support/cmocka.h"
+#include "fixture.h"
 #include "support/fault_loop.h"
-
-#include <string.h>
-
-#define GRANULE ((size_t)256)
 
 enum { PARTS = 40, PART = 8, BLOCKS = 200 };
 
@@ -29,15 +24,6 @@ static void take_picture(struct space *space, struct picture *picture)
     memset(picture, 0, sizeof *picture);
     space_query(space, &picture->stats);
     space_walk(space, note, picture);
-}
-
-static void assert_same_block(const struct space_block *a, const struct space_block *b)
-{
-    assert_int_equal(a->handle, b->handle);
-    assert_int_equal(a->offset, b->offset);
-    assert_int_equal(a->bytes, b->bytes);
-    assert_int_equal(a->requested, b->requested);
-    assert_int_equal(a->state, b->state);
 }
 
 /* A failed step left everything as the picture shows it. */

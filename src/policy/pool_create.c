@@ -1,0 +1,181 @@
+/*
+ * raffia_pool_create(): turns options, settings and the device's offers into a plan, and walks the
+ * ladder until one rung holds the whole initial size.
+ */
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/fallbacks.h"
+#include "core/options.h"
+#include "core/parallel.h"
+#include "core/settings.h"
+#include "policy/ladder.h"
+#include "policy/sizing.h"
+#include "pool/pool.h"
+
+#define GRANULE_DEFAULT 256u
+#define FLAGS_KNOWN                                                                                \
+    (RAFFIA_POOL_REMAPPABLE | RAFFIA_POOL_SHAREABLE | RAFFIA_POOL_GUARD | RAFFIA_POOL_FIXED)
+
+/* What the caller wants, with settings and defaults filled in. */
+struct request {
+    raffia_pool_options options;
+    raffia_pages_mode mode;
+    size_t page_size; /* where the ladder starts */
+    size_t granule;
+};
+
+/* A pool made on purpose is an opt-in: only a setting given explicitly says otherwise. */
+static raffia_pages_mode mode_of(raffia_pages_mode asked)
+{
+    if (asked != RAFFIA_PAGES_DEFAULT)
+        return asked;
+    return core_setting_given(CORE_SETTING_PAGES) ? raffia_pages_mode_in_force() : RAFFIA_PAGES_TRY;
+}
+
+static raffia_status read_request(const raffia_pool_options *options, struct request *request)
+{
+    raffia_status status = core_options_copy(&request->options, sizeof request->options, options,
+                                             "raffia_pool_options");
+    if (status)
+        return status;
+    raffia_pool_options *o = &request->options;
+    if ((unsigned)o->pages > RAFFIA_PAGES_ON)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "pages mode %d is none of off, try and on",
+                          (int)o->pages);
+    if (o->flags & ~(unsigned)FLAGS_KNOWN)
+        return core_error(RAFFIA_ERROR_UNSUPPORTED, "pool flags %#x are not known to this library",
+                          o->flags & ~(unsigned)FLAGS_KNOWN);
+    if (o->numa_node_plus_one < 0)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "NUMA node %d does not exist",
+                          o->numa_node_plus_one - 1);
+    if (o->maximum_bytes == RAFFIA_NONE || o->chunk_bytes == RAFFIA_NONE)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "a pool needs a maximum and a chunk size; 0 chooses them");
+    request->mode = mode_of(o->pages);
+    request->page_size = o->page_size ? o->page_size : core_setting_size(CORE_SETTING_PAGE_SIZE);
+    request->granule = o->granule == RAFFIA_NONE ? request->page_size
+                       : o->granule              ? o->granule
+                                                 : GRANULE_DEFAULT;
+    if (!core_is_power_of_two(request->granule) || request->granule < GRANULE_DEFAULT ||
+        request->granule > request->page_size)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "granule %zu is not a power of two from %u to the page size, %zu",
+                          request->granule, GRANULE_DEFAULT, request->page_size);
+    return RAFFIA_OK;
+}
+
+static bool round_up(size_t *bytes, size_t unit)
+{
+    return core_align_up(*bytes, unit, bytes);
+}
+
+/* Sizes for one rung. All are multiples of its page size and of the granule. */
+static raffia_status size_plan(const struct request *request, const raffia_device_info *info,
+                               struct pool_plan *plan)
+{
+    const raffia_pool_options *o = &request->options;
+    size_t unit = core_max(plan->page_size, request->granule);
+    size_t initial = o->initial_bytes == RAFFIA_NONE ? 0 : o->initial_bytes;
+    size_t maximum = o->maximum_bytes;
+    bool default_size = maximum == 0;
+    if (default_size)
+        maximum = core_max(
+            initial, policy_default_pool_bytes(info, core_setting_share(CORE_SETTING_POOL_SHARE),
+                                               core_setting_size(CORE_SETTING_POOL_MAXIMUM), unit));
+    size_t chunk =
+        o->chunk_bytes ? o->chunk_bytes : policy_chunk_bytes(initial ? initial : maximum, unit);
+    if (!round_up(&chunk, unit) || !round_up(&maximum, unit) || !round_up(&initial, unit))
+        return core_error(RAFFIA_ERROR_OVERFLOW,
+                          "a pool of %zu to %zu bytes in chunks of %zu exceeds the address space",
+                          o->initial_bytes, o->maximum_bytes, o->chunk_bytes);
+    chunk = core_min(chunk, maximum);
+    if (o->initial_bytes == 0)
+        initial = default_size ? maximum : chunk;
+    if (initial > maximum)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "the initial size of a pool, %zu, exceeds its maximum, %zu",
+                          o->initial_bytes, o->maximum_bytes);
+    plan->initial_bytes = initial;
+    plan->maximum_bytes = o->flags & RAFFIA_POOL_FIXED ? core_max(initial, unit) : maximum;
+    plan->chunk_bytes = core_min(chunk, plan->maximum_bytes);
+    return RAFFIA_OK;
+}
+
+static raffia_status make_plan(const struct request *request, struct driver_device device,
+                               const raffia_device_info *info, raffia_page_offer rung,
+                               struct pool_plan *plan)
+{
+    const raffia_pool_options *o = &request->options;
+    *plan = (struct pool_plan){
+        .device = device,
+        .name = o->name ? o->name : "pool",
+        .kind = rung.kind,
+        .page_size = rung.size,
+        .granule = request->granule,
+        .flags = o->flags,
+        .threads = core_thread_count(o->threads),
+        .numa_node = o->numa_node_plus_one - 1,
+    };
+    return size_plan(request, info, plan);
+}
+
+/* Counts the step from rung i to the next, or to nothing. */
+static void count_step(const struct policy_ladder *ladder, size_t i, raffia_fallback_reason reason)
+{
+    raffia_page_offer none = {0};
+    raffia_page_offer from = ladder->rungs[i];
+    raffia_page_offer to = i + 1 < ladder->count ? ladder->rungs[i + 1] : none;
+    core_fallback(from.kind, from.size, to.kind, to.size, reason, raffia_last_error());
+}
+
+static raffia_status walk_ladder(const struct request *request, struct driver_device device,
+                                 const raffia_device_info *info, const struct policy_ladder *ladder,
+                                 raffia_pool **pool_p)
+{
+    raffia_fallback_reason first_refusal = RAFFIA_REASON_NONE;
+    raffia_status status = RAFFIA_OK;
+    for (size_t i = 0; i < ladder->count; i++) {
+        struct pool_plan plan;
+        status = make_plan(request, device, info, ladder->rungs[i], &plan);
+        if (status)
+            return status;
+        plan.asked_kind = ladder->rungs[0].kind;
+        plan.asked_size = ladder->rungs[0].size;
+        plan.asked_refused = first_refusal;
+        raffia_fallback_reason reason = RAFFIA_REASON_NONE;
+        status = pool_create(&plan, pool_p, &reason);
+        if (!status || !policy_reason_allows_fallback(reason))
+            return status;
+        if (first_refusal == RAFFIA_REASON_NONE)
+            first_refusal = reason;
+        if (i + 1 < ladder->count || request->mode == RAFFIA_PAGES_ON)
+            count_step(ladder, i, reason);
+    }
+    if (request->mode != RAFFIA_PAGES_ON)
+        return status;
+    return core_error_prefix_as(RAFFIA_ERROR_NO_HUGE_PAGES,
+                                "pages=on, but no huge pages can be had");
+}
+
+raffia_status raffia_pool_create(const raffia_pool_options *options, raffia_pool **pool_p)
+{
+    if (!pool_p)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "raffia_pool_create: pool_p is NULL");
+    struct request request;
+    raffia_status status = read_request(options, &request);
+    if (status)
+        return status;
+    struct driver_device device;
+    status = driver_open(request.options.device, &device);
+    if (status)
+        return status;
+    raffia_device_info info;
+    status = device.driver->device_info(device.index, &info);
+    if (status)
+        return status;
+    struct policy_ladder ladder;
+    status = policy_ladder_make(request.mode, request.page_size, &info, &ladder);
+    if (status)
+        return status;
+    return walk_ladder(&request, device, &info, &ladder, pool_p);
+}
