@@ -19,6 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** @addtogroup base
+ *  @{ */
+
 #ifdef __cplusplus
 #define RAFFIA_BEGIN_DECLS extern "C" {
 #define RAFFIA_END_DECLS   }
@@ -39,5 +42,7 @@
 
 /** "None" in a size option, where zero already means "default". */
 #define RAFFIA_NONE SIZE_MAX
+
+/** @} */
 
 #endif

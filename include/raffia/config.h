@@ -13,6 +13,9 @@
 #include <raffia/base.h>
 #include <raffia/status.h>
 
+/** @addtogroup configuration
+ *  @{ */
+
 RAFFIA_BEGIN_DECLS
 
 /**
@@ -45,5 +48,7 @@ typedef struct raffia_setting {
 RAFFIA_API const raffia_setting *raffia_config_settings(size_t *count);
 
 RAFFIA_END_DECLS
+
+/** @} */
 
 #endif

@@ -14,6 +14,9 @@
 #include <raffia/pages.h>
 #include <raffia/status.h>
 
+/** @addtogroup device
+ *  @{ */
+
 /** Most page sizes one device can offer. */
 #define RAFFIA_PAGE_SIZES_MAX 8
 
@@ -55,5 +58,7 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_device_query(const char *name,
                                                               raffia_device_info *info);
 
 RAFFIA_END_DECLS
+
+/** @} */
 
 #endif

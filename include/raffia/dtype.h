@@ -9,6 +9,9 @@
 
 #include <raffia/base.h>
 
+/** @addtogroup load
+ *  @{ */
+
 /** The one list of element types: X(name, bits of one element). New ones are added at the end. */
 #define RAFFIA_DTYPE_LIST(X)                                                                       \
     X(BOOL, 8)                                                                                     \
@@ -52,5 +55,7 @@ RAFFIA_API const char *raffia_dtype_name(raffia_dtype dtype);
 RAFFIA_API unsigned raffia_dtype_bits(raffia_dtype dtype);
 
 RAFFIA_END_DECLS
+
+/** @} */
 
 #endif

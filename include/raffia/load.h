@@ -16,6 +16,9 @@
 #include <raffia/resource.h>
 #include <raffia/status.h>
 
+/** @addtogroup load
+ *  @{ */
+
 /** A model: named tensors, and after a load the memory that holds them. */
 typedef struct raffia_model raffia_model;
 
@@ -210,5 +213,7 @@ RAFFIA_API const raffia_load_report *raffia_model_report(const raffia_model *mod
 RAFFIA_API raffia_pool *raffia_model_pool(const raffia_model *model);
 
 RAFFIA_END_DECLS
+
+/** @} */
 
 #endif

@@ -11,6 +11,9 @@
 
 #include <raffia/base.h>
 
+/** @addtogroup log
+ *  @{ */
+
 /** Levels, the quietest first; a message is written when its level is at most the one set. */
 typedef enum raffia_log_level {
     RAFFIA_LOG_OFF = 0,
@@ -43,5 +46,7 @@ RAFFIA_API raffia_log_level raffia_log_get_level(void);
 RAFFIA_API void raffia_log_set_sink(raffia_log_sink sink, void *context);
 
 RAFFIA_END_DECLS
+
+/** @} */
 
 #endif

@@ -13,6 +13,9 @@
 #include <raffia/base.h>
 #include <raffia/status.h>
 
+/** @addtogroup pages
+ *  @{ */
+
 /** Whether huge pages are wanted. */
 typedef enum raffia_pages_mode {
     RAFFIA_PAGES_DEFAULT = 0, /**< the process setting, `RAFFIA_PAGES`; "off" if that is not set */
@@ -100,5 +103,7 @@ RAFFIA_API raffia_pages_mode raffia_pages_mode_in_force(void);
 RAFFIA_API size_t raffia_fallbacks(raffia_fallback_count *rows, size_t capacity);
 
 RAFFIA_END_DECLS
+
+/** @} */
 
 #endif

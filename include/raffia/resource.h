@@ -13,6 +13,9 @@
 #include <raffia/status.h>
 #include <raffia/stream.h>
 
+/** @addtogroup memory_resource
+ *  @{ */
+
 /** Where the memory of a resource may be touched. Flags. */
 typedef enum raffia_resource_properties {
     RAFFIA_DEVICE_ACCESSIBLE = 1u << 0, /**< device code may use it */
@@ -52,5 +55,7 @@ typedef struct raffia_resource_ref {
     const raffia_resource_ops *ops;
     void *context;
 } raffia_resource_ref;
+
+/** @} */
 
 #endif

@@ -7,6 +7,9 @@
 
 #include <raffia/base.h>
 
+/** @addtogroup status
+ *  @{ */
+
 /**
  * The one list of status codes: X(name, code, text). Codes never change; new ones are added at the
  * end. Every table in the library that speaks of statuses is generated from this list.
@@ -68,5 +71,7 @@ RAFFIA_API raffia_status raffia_last_status(void);
 RAFFIA_API const char *raffia_last_native_error(void);
 
 RAFFIA_END_DECLS
+
+/** @} */
 
 #endif

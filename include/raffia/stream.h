@@ -7,10 +7,15 @@
 
 #include <raffia/base.h>
 
+/** @addtogroup device
+ *  @{ */
+
 /**
  * A stream of the device's driver, by its native handle (a `cudaStream_t`, for example). NULL is
  * the device's default stream. Plain host memory has no streams: pass NULL.
  */
 typedef void *raffia_stream;
+
+/** @} */
 
 #endif

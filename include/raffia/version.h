@@ -7,6 +7,9 @@
 
 #include <raffia/base.h>
 
+/** @addtogroup base
+ *  @{ */
+
 #define RAFFIA_VERSION_MAJOR 0
 #define RAFFIA_VERSION_MINOR 1
 #define RAFFIA_VERSION_PATCH 0
@@ -28,5 +31,7 @@ RAFFIA_API int raffia_version(void);
 RAFFIA_API const char *raffia_version_text(void);
 
 RAFFIA_END_DECLS
+
+/** @} */
 
 #endif

@@ -50,4 +50,16 @@ raffia_status core_error_restore(const struct core_error_record *record);
 /* The status that fits an errno: ENOMEM -> OUT_OF_MEMORY, EACCES -> PERMISSION, ... */
 raffia_status core_status_of_errno(int error_number);
 
+/* The static analyser sees one file at a time: it is told here that a failure never reads as a
+ * success, else it follows paths on which results are used that were never written. */
+#ifdef __clang_analyzer__
+#define core_failure(call, status)     ((void)(call), (status) ? (status) : RAFFIA_ERROR_IO)
+#define core_error(status, ...)        core_failure(core_error(status, __VA_ARGS__), status)
+#define core_error_errno(status, ...)  core_failure(core_error_errno(status, __VA_ARGS__), status)
+#define core_error_native(status, ...) core_failure(core_error_native(status, __VA_ARGS__), status)
+#define core_error_prefix(...)         core_failure(core_error_prefix(__VA_ARGS__), RAFFIA_ERROR_IO)
+#define core_error_prefix_as(status, ...)                                                          \
+    core_failure(core_error_prefix_as(status, __VA_ARGS__), status)
+#endif
+
 #endif

@@ -22,11 +22,11 @@ raffia_status safetensors_header_bytes(const char *path, const void *start, uint
                                        size_t limit, size_t *header_bytes_p);
 
 /*
- * Validates a header but for names that are there twice, which catalog_arrange() finds. The header
- * lies inside `file_bytes`, and adds its tensors and metadata to the catalog as those of file
- * number `file`; touches no file. Tensors are added in the order of their offsets; of a metadata
- * key that the catalog has already, the old value stays. On failure the catalog's contents stay as
- * they were. `path` is for messages; it is put in front of every error.
+ * Validates a header, which lies inside `file_bytes`, and adds its tensors and metadata to the
+ * catalog as those of file number `file`; touches no file. Only names that are there twice are left
+ * for catalog_arrange() to find. Tensors are added in the order of their offsets; of a metadata key
+ * that the catalog has already, the old value stays. On failure the catalog's contents stay as they
+ * were. `path` is for messages; it is put in front of every error.
  */
 raffia_status safetensors_parse(const char *path, const void *header, size_t header_bytes,
                                 uint64_t file_bytes, bool lenient, size_t file,

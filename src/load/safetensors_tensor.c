@@ -20,13 +20,13 @@ struct shape_shown {
 static struct shape_shown show_shape(const struct catalog_tensor *tensor)
 {
     struct shape_shown shown = {"["};
-    size_t used = 1, room = sizeof shown.text - sizeof "...]";
+    size_t used = 1, room = sizeof shown.text - sizeof ", ...]";
     for (unsigned i = 0; i < tensor->rank; i++) {
         char extent[32];
         int length = snprintf(extent, sizeof extent, "%s%llu", i ? ", " : "",
                               (unsigned long long)tensor->shape[i]);
         if (used + (size_t)length > room) {
-            used += (size_t)snprintf(shown.text + used, sizeof shown.text - used, "...");
+            used += (size_t)snprintf(shown.text + used, sizeof shown.text - used, ", ...");
             break;
         }
         used += (size_t)snprintf(shown.text + used, sizeof shown.text - used, "%s", extent);

@@ -139,15 +139,16 @@ static raffia_status compare_names(const struct shard_index *index, const struct
 {
     size_t e = 0, t = 0;
     while (e < index->entry_count || t < catalog->tensor_count) {
+        int order = e == index->entry_count ? 1
+                    : t == catalog->tensor_count
+                        ? -1
+                        : strcmp(index->entries[e].tensor, catalog->tensors[t].name);
+        if (order > 0)
+            return unlisted(index, &catalog->tensors[t]);
+        if (order < 0)
+            return absent(&index->entries[e]);
         const struct shard_index_entry *entry = &index->entries[e];
         const struct catalog_tensor *tensor = &catalog->tensors[t];
-        int order = e == index->entry_count      ? 1
-                    : t == catalog->tensor_count ? -1
-                                                 : strcmp(entry->tensor, tensor->name);
-        if (order > 0)
-            return unlisted(index, tensor);
-        if (order < 0)
-            return absent(entry);
         if (strcmp(entry->file, index->files[tensor->file]) != 0)
             return core_error(RAFFIA_ERROR_FORMAT,
                               "tensor '%s' is mapped to '%s', but it lies in '%s' (offset %llu)",

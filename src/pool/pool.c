@@ -19,7 +19,7 @@
 
 bool pool_is_inherited(const struct raffia_pool *pool)
 {
-    return pool->generation != core_fork_generation();
+    return pool && pool->generation != core_fork_generation();
 }
 
 raffia_status pool_enter(const struct raffia_pool *pool)
@@ -60,20 +60,20 @@ static raffia_status refuse_plan(const struct pool_plan *plan, const char *what,
 
 static raffia_status check_plan(const struct pool_plan *plan)
 {
-    const size_t page = plan->page_size;
-    if (!core_is_power_of_two(page))
-        return refuse_plan(plan, "the page size is not a power of two", page);
-    if (plan->maximum_bytes == 0 || !core_is_aligned(plan->maximum_bytes, page))
+    if (!core_is_power_of_two(plan->page_size))
+        return refuse_plan(plan, "the page size is not a power of two", plan->page_size);
+    if (!core_is_power_of_two(plan->granule))
+        return refuse_plan(plan, "the granule is not a power of two", plan->granule);
+    /* Whole pages, and where the ladder fell below the granule, whole granules. */
+    const size_t unit = core_max(plan->page_size, plan->granule);
+    if (plan->maximum_bytes == 0 || !core_is_aligned(plan->maximum_bytes, unit))
         return refuse_plan(plan, "the maximum is not a number of whole pages", plan->maximum_bytes);
-    if (plan->initial_bytes > plan->maximum_bytes || !core_is_aligned(plan->initial_bytes, page))
+    if (plan->initial_bytes > plan->maximum_bytes || !core_is_aligned(plan->initial_bytes, unit))
         return refuse_plan(plan, "the initial size is not whole pages within the maximum",
                            plan->initial_bytes);
-    if (plan->chunk_bytes == 0 || !core_is_aligned(plan->chunk_bytes, page))
+    if (plan->chunk_bytes == 0 || !core_is_aligned(plan->chunk_bytes, unit))
         return refuse_plan(plan, "the chunk size is not a number of whole pages",
                            plan->chunk_bytes);
-    if (!core_is_power_of_two(plan->granule) || plan->granule > page)
-        return refuse_plan(plan, "the granule is not a power of two up to the page size",
-                           plan->granule);
     return RAFFIA_OK;
 }
 

@@ -20,6 +20,9 @@
 #define ONES_8  "1,1,1,1,1,1,1,1"
 #define ONES_32 ONES_8 "," ONES_8 "," ONES_8 "," ONES_8
 
+#define E18 "1000000000000000000"
+#define TEN E18 "," E18 "," E18 "," E18 "," E18 "," E18 "," E18 "," E18 "," E18 "," E18
+
 #define NAME_20 "abcdefghijklmnopqrst"
 
 #define VALID(name_, header_, data_bytes_, tensors_)                                               \
@@ -130,6 +133,15 @@ const struct safetensors_case safetensors_cases[] = {
     WRONG_WITH_NUL("nul_after_object", "{}\0", 0, 3, "invalid JSON"),
     WRONG_WITH_NUL("nul_in_text", "{\0}", 0, 3, "invalid JSON"),
     WRONG("trailing_comma", "{" BYTE("x", "0", "1") ",}", 1, "invalid JSON"),
+    WRONG("comma_missing", "{" BYTE("x", "0", "1") BYTE("y", "1", "2") "}", 2, "',' or '}'"),
+    WRONG("comma_first", "{," BYTE("x", "0", "1") "}", 1, "a name"),
+    WRONG("comma_alone", "{,}", 0, "a name"),
+    WRONG("colon_missing", "{'x'}", 0, "':' was expected"),
+    WRONG("value_missing", "{'x':}", 0, "invalid JSON"),
+    WRONG("name_without_quotes", "{x:{}}", 0, "a name in double quotes"),
+    WRONG("name_is_a_number", "{1:{}}", 0, "a name in double quotes"),
+    WRONG("text_ends_in_name", "{'x", 0, "invalid JSON"),
+    WRONG("text_ends_after_comma", "{" BYTE("x", "0", "1") ",", 1, "the text ends"),
     WRONG("comment", "{/**/}", 0, "invalid JSON"),
     WRONG("not_a_number", FIELDS("'U8'", "[NaN]", "[0,1]"), 1, "invalid JSON"),
     WRONG("leading_zero", FIELDS("'U8'", "[01]", "[0,1]"), 1, "invalid JSON"),
@@ -195,6 +207,8 @@ const struct safetensors_case safetensors_cases[] = {
      .data_bytes = 1,
      .status = RAFFIA_ERROR_LIMIT,
      .words = {"tensor 'x'", "33 dimensions", "32"}},
+    WRONG("shape_text_long", FIELDS("'U8'", "[" ONES_8 "," TEN "]", "[0,1]"), 1,
+          "1000000000000000000, ...]", "overflows"),
     WRONG("f4_odd", FIELDS("'F4'", "[3]", "[0,2]"), 2, "tensor 'x'", "12 bits", "F4"),
     WRONG("f6_odd", FIELDS("'F6_E2M3'", "[3]", "[0,3]"), 3, "18 bits"),
     WRONG("offsets_missing", "{'x':{'dtype':'U8','shape':[1]}}", 1, "data_offsets is missing"),

@@ -220,7 +220,12 @@ static void deep_nesting_is_refused(void **state)
 }
 
 /* Sanitizers make it ten times as slow and large; they see the same code with fewer. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(SANITIZED)
 #define MANY_TENSORS 50000
 #else
 #define MANY_TENSORS 1000000

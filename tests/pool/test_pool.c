@@ -260,7 +260,7 @@ static void a_plan_that_makes_no_sense_is_refused(void **state)
     bad[7].chunk_bytes = TEST_PAGE + 1;
     bad[8].granule = 0;
     bad[9].granule = 384;
-    bad[10].granule = 2 * TEST_PAGE;
+    bad[10].granule = 2 * TEST_MAXIMUM; /* the maximum must be whole granules */
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         raffia_pool *pool = NULL;
         raffia_fallback_reason reason = RAFFIA_REASON_MEMORY;

@@ -6,6 +6,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t count;
 static raffia_log_level level_to_restore;
+static bool restores_level;
 static struct {
     raffia_log_level level;
     char text[LOG_CAPTURE_LINE_BYTES];
@@ -25,23 +26,26 @@ static void keep(void *context, raffia_log_level level, const char *message)
 
 void log_capture_start(void)
 {
-    log_capture_start_at(raffia_log_get_level());
+    pthread_mutex_lock(&lock);
+    count = 0;
+    pthread_mutex_unlock(&lock);
+    raffia_log_set_sink(keep, NULL);
 }
 
 void log_capture_start_at(raffia_log_level level)
 {
-    pthread_mutex_lock(&lock);
-    count = 0;
-    pthread_mutex_unlock(&lock);
     level_to_restore = raffia_log_get_level();
+    restores_level = true;
     raffia_log_set_level(level);
-    raffia_log_set_sink(keep, NULL);
+    log_capture_start();
 }
 
 void log_capture_stop(void)
 {
     raffia_log_set_sink(NULL, NULL);
-    raffia_log_set_level(level_to_restore);
+    if (restores_level)
+        raffia_log_set_level(level_to_restore);
+    restores_level = false;
 }
 
 size_t log_capture_count(void)
