@@ -172,6 +172,10 @@ struct driver {
 
     /* ---- order ------------------------------------------------------------------------------ */
 
+    /* A device without streams has no events either and answers UNSUPPORTED, but takes NULL as a
+     * stream that is always idle: stream_id (0), stream_is_capturing, stream_retire, stream_wait.
+     */
+
     raffia_status (*stream_create)(int device, driver_stream *stream_p);
     raffia_status (*stream_destroy)(int device, driver_stream stream);
 

@@ -93,7 +93,7 @@ static raffia_status free_now(struct raffia_pool *pool, void *address,
 
 raffia_status raffia_pool_free(raffia_pool *pool, void *address)
 {
-    if (!address || (pool && pool_is_inherited(pool)))
+    if (!address || pool_is_inherited(pool))
         return RAFFIA_OK;
     raffia_status status = pool_enter(pool);
     return status ? status : free_now(pool, address, NULL);
@@ -160,7 +160,7 @@ static raffia_status free_after(struct raffia_pool *pool, raffia_stream stream, 
 
 raffia_status raffia_pool_free_on(raffia_pool *pool, raffia_stream stream, void *address)
 {
-    if (!address || (pool && pool_is_inherited(pool)))
+    if (!address || pool_is_inherited(pool))
         return RAFFIA_OK;
     raffia_status status = pool_check_stream(pool, stream);
     if (status)

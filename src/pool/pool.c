@@ -19,7 +19,7 @@
 
 bool pool_is_inherited(const struct raffia_pool *pool)
 {
-    return pool->generation != core_fork_generation();
+    return pool && pool->generation != core_fork_generation();
 }
 
 raffia_status pool_enter(const struct raffia_pool *pool)
@@ -298,4 +298,9 @@ void raffia_pool_release(raffia_pool *pool)
     pthread_mutex_unlock(&pool->lock);
     if (idle)
         pool_tear_down(pool);
+}
+
+struct driver_device pool_device(const raffia_pool *pool)
+{
+    return pool->device;
 }

@@ -1,0 +1,10 @@
+/*
+ * The benchmarks of `raffia bench`, each a command of its own.
+ */
+#ifndef CLI_BENCH_H
+#define CLI_BENCH_H
+
+/* argv[0] is "raffia bench <name>". */
+int bench_load(int argc, char **argv);
+
+#endif

@@ -1,0 +1,18 @@
+/*
+ * Ctrl-C, SIGTERM and SIGHUP: the first asks the command to stop and clean up, the second ends it
+ * at once.
+ */
+#ifndef CLI_INTERRUPT_H
+#define CLI_INTERRUPT_H
+
+#include <stdbool.h>
+
+/* From now on the signals raise the flag instead of ending the process. */
+void cli_interrupt_catch(void);
+
+bool cli_interrupted(void);
+
+/* The flag itself, as raffia_load_options.cancel takes it. */
+const volatile int *cli_interrupt_flag(void);
+
+#endif

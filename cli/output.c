@@ -1,0 +1,158 @@
+#include "cli/output.h"
+
+#include "cli/interrupt.h"
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* Largest single write: the interrupt flag is looked at in between. */
+#define WRITE_MAX ((size_t)8 << 20)
+
+char *output_directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return core_strdup(".");
+    if (slash == path)
+        return core_strdup("/");
+    return core_asprintf("%.*s", (int)(slash - path), path);
+}
+
+raffia_status output_check_space(const char *directory, uint64_t bytes)
+{
+    struct statvfs system;
+    if (statvfs(directory, &system))
+        return core_error_errno(core_status_of_errno(errno), errno,
+                                "cannot tell how much room there is in '%s'", directory);
+    uint64_t available = (uint64_t)system.f_bavail * system.f_frsize;
+    if (available >= bytes)
+        return RAFFIA_OK;
+    char need[CORE_SIZE_TEXT_MAX], have[CORE_SIZE_TEXT_MAX];
+    return core_error(RAFFIA_ERROR_LIMIT, "the disk of '%s' has %s free and %s are needed",
+                      directory, core_format_size(available, have), core_format_size(bytes, need));
+}
+
+raffia_status output_sync_directory(const char *directory)
+{
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return core_error_errno(core_status_of_errno(errno), errno, "cannot open '%s'", directory);
+    /* Some file systems cannot sync directories and say EINVAL: nothing better is to be had. */
+    int failed = fsync(fd) && errno != EINVAL ? errno : 0;
+    close(fd);
+    if (failed)
+        return core_error_errno(RAFFIA_ERROR_IO, failed, "cannot sync '%s'", directory);
+    return RAFFIA_OK;
+}
+
+/* mkstemp() makes files that only their owner can read; ours shall be like any other. */
+static void widen_mode(int fd)
+{
+    mode_t mask = umask(0);
+    umask(mask);
+    (void)!fchmod(fd, 0666 & ~mask);
+}
+
+static raffia_status create_temporary(struct output *output)
+{
+    output->temporary = core_asprintf("%s.partial-XXXXXX", output->path);
+    if (!output->temporary)
+        return raffia_last_status();
+    output->fd = mkostemp(output->temporary, O_CLOEXEC);
+    if (output->fd < 0)
+        return core_error_errno(core_status_of_errno(errno), errno,
+                                "cannot create a file beside '%s'", output->path);
+    widen_mode(output->fd);
+    return RAFFIA_OK;
+}
+
+static void forget(struct output *output)
+{
+    core_free(output->path);
+    core_free(output->temporary);
+    *output = (struct output){.fd = -1};
+}
+
+raffia_status output_open(const char *path, uint64_t bytes, struct output *output)
+{
+    *output = (struct output){.fd = -1};
+    char *directory = output_directory_of(path);
+    raffia_status status = directory ? output_check_space(directory, bytes) : raffia_last_status();
+    core_free(directory);
+    if (status)
+        return status;
+    output->path = core_strdup(path);
+    status = output->path ? create_temporary(output) : raffia_last_status();
+    if (status)
+        forget(output);
+    return status;
+}
+
+raffia_status output_write(struct output *output, const void *data, size_t bytes)
+{
+    const char *at = data;
+    while (bytes > 0) {
+        if (cli_interrupted())
+            return core_error(RAFFIA_ERROR_CANCELLED, "interrupted: '%s' was not written",
+                              output->path);
+        ssize_t written = write(output->fd, at, core_min(bytes, WRITE_MAX));
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return core_error_errno(core_status_of_errno(errno), errno, "cannot write '%s'",
+                                    output->temporary);
+        at += written;
+        bytes -= (size_t)written;
+    }
+    return RAFFIA_OK;
+}
+
+static raffia_status sync_parent(const char *path)
+{
+    char *directory = output_directory_of(path);
+    raffia_status status = directory ? output_sync_directory(directory) : raffia_last_status();
+    core_free(directory);
+    return status;
+}
+
+raffia_status output_commit(struct output *output, bool durable)
+{
+    raffia_status status = RAFFIA_OK;
+    if (durable && fsync(output->fd))
+        status = core_error_errno(core_status_of_errno(errno), errno, "cannot sync '%s'",
+                                  output->temporary);
+    else if (cli_interrupted())
+        status =
+            core_error(RAFFIA_ERROR_CANCELLED, "interrupted: '%s' was not written", output->path);
+    else if (rename(output->temporary, output->path))
+        status = core_error_errno(core_status_of_errno(errno), errno,
+                                  "cannot rename the finished file to '%s'", output->path);
+    if (status) {
+        output_abandon(output);
+        return status;
+    }
+    close(output->fd);
+    if (durable)
+        status = sync_parent(output->path);
+    forget(output);
+    return status;
+}
+
+void output_abandon(struct output *output)
+{
+    if (output->fd < 0)
+        return;
+    close(output->fd);
+    unlink(output->temporary);
+    forget(output);
+}

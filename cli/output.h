@@ -1,0 +1,39 @@
+/*
+ * Files that appear whole or not at all: written under another name beside their place, synced, and
+ * renamed. Only SIGKILL or a power cut can leave the other name, "<path>.partial-XXXXXX", behind.
+ */
+#ifndef CLI_OUTPUT_H
+#define CLI_OUTPUT_H
+
+#include <raffia/base.h>
+#include <raffia/status.h>
+
+struct output {
+    int fd;
+    char *path;      /* where it shall appear */
+    char *temporary; /* where it is now */
+};
+
+/* Starts a file. Fails, without leaving anything, if `bytes` of it would not fit on the disk. */
+raffia_status output_open(const char *path, uint64_t bytes, struct output *output);
+
+/* CANCELLED if the user interrupted the command. */
+raffia_status output_write(struct output *output, const void *data, size_t bytes);
+
+/* Puts the file in its place, over what may stand there. `durable` waits for the disk. Whatever
+ * happens the output is closed and nothing is left of it on failure. */
+raffia_status output_commit(struct output *output, bool durable);
+
+/* Removes what was written. */
+void output_abandon(struct output *output);
+
+/* The directory that `path` lies in; to be freed with core_free(). */
+char *output_directory_of(const char *path);
+
+/* Fails unless the file system of `directory` has room for `bytes`. */
+raffia_status output_check_space(const char *directory, uint64_t bytes);
+
+/* Waits until a directory's entries are on disk. */
+raffia_status output_sync_directory(const char *directory);
+
+#endif

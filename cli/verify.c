@@ -1,0 +1,181 @@
+#include "cli/verify.h"
+
+#include "cli/format.h"
+#include "cli/interrupt.h"
+#include "cli/pattern.h"
+#include "core/checked.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "core/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Compared at once; a multiple of the pattern's word. */
+#define PIECE_BYTES ((size_t)1 << 20)
+
+/* One verification, shared by its threads. */
+struct job {
+    const raffia_model *model;
+    bool by_pattern;
+    uint64_t seed;
+    atomic_size_t next; /* tensor to take */
+    atomic_bool found;  /* a difference: no need to go on */
+    pthread_mutex_t lock;
+    size_t bad_index; /* guarded by lock, as is the next */
+    uint64_t bad_offset;
+};
+
+static bool made_with_pattern(const raffia_model *model, uint64_t *seed_p)
+{
+    const char *version = raffia_model_metadata(model, PATTERN_METADATA_VERSION);
+    const char *seed = raffia_model_metadata(model, PATTERN_METADATA_SEED);
+    return version && seed && strcmp(version, PATTERN_VERSION) == 0 &&
+           core_parse_count(seed, UINT64_MAX, seed_p) == RAFFIA_OK;
+}
+
+static void record(struct job *job, size_t index, uint64_t offset)
+{
+    pthread_mutex_lock(&job->lock);
+    if (!atomic_load(&job->found) || index < job->bad_index) {
+        job->bad_index = index;
+        job->bad_offset = offset;
+    }
+    atomic_store(&job->found, true);
+    pthread_mutex_unlock(&job->lock);
+}
+
+static raffia_status read_piece(int fd, const raffia_tensor *tensor, uint64_t offset, void *piece,
+                                size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t got = pread(fd, (char *)piece + done, bytes - done,
+                            (off_t)(tensor->file_offset + offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return core_error_errno(core_status_of_errno(errno), errno, "cannot read '%s' again",
+                                    tensor->file);
+        if (got == 0)
+            return core_error(RAFFIA_ERROR_CHANGED, "'%s' became shorter while it was verified",
+                              tensor->file);
+        done += (size_t)got;
+    }
+    return RAFFIA_OK;
+}
+
+static size_t first_difference(const unsigned char *a, const unsigned char *b, size_t bytes)
+{
+    size_t i = 0;
+    while (i < bytes && a[i] == b[i])
+        i++;
+    return i;
+}
+
+/* Compares one tensor with its file, read into `piece`. */
+static raffia_status compare_file(struct job *job, size_t index, const raffia_tensor *tensor,
+                                  int fd, unsigned char *piece)
+{
+    const unsigned char *data = tensor->data;
+    for (size_t done = 0; done < tensor->bytes && !atomic_load(&job->found);) {
+        if (cli_interrupted())
+            return core_error(RAFFIA_ERROR_CANCELLED, "interrupted while verifying");
+        size_t bytes = core_min(tensor->bytes - done, PIECE_BYTES);
+        raffia_status status = read_piece(fd, tensor, done, piece, bytes);
+        if (status)
+            return status;
+        if (memcmp(data + done, piece, bytes) != 0)
+            record(job, index, done + first_difference(data + done, piece, bytes));
+        done += bytes;
+    }
+    return RAFFIA_OK;
+}
+
+static raffia_status check_by_file(struct job *job, size_t index, const raffia_tensor *tensor,
+                                   unsigned char *piece)
+{
+    int fd = open(tensor->file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return core_error_errno(core_status_of_errno(errno), errno, "cannot open '%s' again",
+                                tensor->file);
+    raffia_status status = compare_file(job, index, tensor, fd, piece);
+    close(fd);
+    return status;
+}
+
+static raffia_status check_by_pattern(struct job *job, size_t index, const raffia_tensor *tensor)
+{
+    uint64_t key = pattern_key(job->seed, tensor->name), bad;
+    const unsigned char *data = tensor->data;
+    for (size_t done = 0; done < tensor->bytes && !atomic_load(&job->found);) {
+        if (cli_interrupted())
+            return core_error(RAFFIA_ERROR_CANCELLED, "interrupted while verifying");
+        size_t bytes = core_min(tensor->bytes - done, PIECE_BYTES);
+        if (!pattern_check(key, done, data + done, bytes, &bad))
+            record(job, index, bad);
+        done += bytes;
+    }
+    return RAFFIA_OK;
+}
+
+static raffia_status check_share(void *context, unsigned thread, unsigned threads)
+{
+    (void)thread;
+    (void)threads;
+    struct job *job = context;
+    unsigned char *piece = core_malloc(PIECE_BYTES);
+    if (!piece)
+        return raffia_last_status();
+    raffia_status status = RAFFIA_OK;
+    while (!status && !atomic_load(&job->found)) {
+        size_t index = atomic_fetch_add(&job->next, 1);
+        const raffia_tensor *tensor = raffia_model_tensor_at(job->model, index);
+        if (!tensor)
+            break;
+        status = job->by_pattern ? check_by_pattern(job, index, tensor)
+                                 : check_by_file(job, index, tensor, piece);
+    }
+    core_free(piece);
+    return status;
+}
+
+static raffia_status mismatch(const struct job *job, struct verify_result *result)
+{
+    const raffia_tensor *tensor = raffia_model_tensor_at(job->model, job->bad_index);
+    result->bad_tensor = tensor->name;
+    result->bad_offset = job->bad_offset;
+    char name[CLI_NAME_MAX];
+    return core_error(RAFFIA_ERROR_MISMATCH,
+                      "tensor '%s' is wrong from its byte %llu on (byte %llu of '%s'): it differs "
+                      "from %s",
+                      cli_format_name(tensor->name, name), (unsigned long long)job->bad_offset,
+                      (unsigned long long)(tensor->file_offset + job->bad_offset), tensor->file,
+                      job->by_pattern ? "the pattern the file says it was made with"
+                                      : "what the file holds when it is read again");
+}
+
+raffia_status verify_model(const raffia_model *model, unsigned threads,
+                           struct verify_result *result)
+{
+    struct job job = {.model = model, .lock = PTHREAD_MUTEX_INITIALIZER};
+    double started = core_clock_seconds();
+    job.by_pattern = made_with_pattern(model, &job.seed);
+    *result = (struct verify_result){
+        .by_pattern = job.by_pattern,
+        .seed = job.seed,
+        .tensors = raffia_model_tensor_count(model),
+        .bytes = raffia_model_bytes(model),
+    };
+    raffia_status status = core_parallel(core_thread_count(threads), check_share, &job);
+    result->seconds = core_clock_seconds() - started;
+    if (!status && atomic_load(&job.found))
+        status = mismatch(&job, result);
+    pthread_mutex_destroy(&job.lock);
+    return status;
+}

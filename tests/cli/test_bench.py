@@ -1,0 +1,137 @@
+"""raffia bench: that its reports are whole and what they say is so. Never how fast."""
+
+import os
+import signal
+
+import pytest
+
+from conftest import FAILURE, USAGE, hugetlb_pages, raffia, start, wait_until, without_transparent_pages
+
+SANITIZED = bool(os.environ.get("RAFFIA_SANITIZE"))
+
+ROWS = ["plain.fresh4k", "load.fresh4k", "load.freshhuge", "load.standing4k", "load.standinghuge"]
+RATIOS = [
+    "load.fresh4k_over_pool",
+    "load.fresh4k_over_pool_same_threads",
+    "load.fresh4k_over_pool_one_thread",
+    "load.pages_alone",
+    "load.pages_alone_fresh",
+]
+
+
+def bench(tmp_path, *extra, **options):
+    arguments = ["bench", "load", "--size", "16MiB", "--runs", "2", "--dir", tmp_path, "--json"]
+    return raffia(*arguments, *extra, **options).json
+
+
+def rows_of(report):
+    return {row["name"]: row for row in report["rows"]}
+
+
+def test_the_benchmarks_are_listed():
+    assert "load" in raffia("bench").out
+    assert "there is no benchmark 'laod'" in raffia("bench", "laod", expect=USAGE).err
+
+
+def test_the_report_is_whole(tmp_path):
+    report = bench(tmp_path, "--threads", "2")
+    assert set(report) == {"title", "machine", "rows", "ratios", "notes"}
+    machine = report["machine"]
+    assert machine["cores"] >= 1 and machine["memory_bytes"] > 0
+    assert machine["cpu"] and machine["kernel"] == os.uname().release
+    rows = rows_of(report)
+    assert list(rows) == [f"{row}.{threads}" for row in ROWS for threads in ("1", "n")]
+    for name, row in rows.items():
+        assert row["runs"] == 2 and row["unit"] == "s"
+        assert 0 < row["min"] <= row["p50"] <= row["median"] <= row["p99"] <= row["max"]
+        assert row["threads"] == (1 if name.endswith(".1") else 2)
+        assert (16 << 20) - 10000 < row["bytes"] <= 16 << 20
+    assert list(report["ratios"]) == RATIOS
+    assert os.listdir(tmp_path) == []
+
+
+def test_rows_have_the_pages_they_are_named_after(tmp_path):
+    rows = rows_of(bench(tmp_path, "--threads", "2"))
+    base = os.sysconf("SC_PAGESIZE")
+    pages_of_model = (16 << 20) // base
+    for threads in "1", "n":
+        assert rows[f"plain.fresh4k.{threads}"]["pages"] is None
+        assert rows[f"plain.fresh4k.{threads}"]["faults"] >= pages_of_model
+        assert rows[f"load.fresh4k.{threads}"]["pages"]["got"] == {"kind": "regular", "size": base}
+        assert rows[f"load.standing4k.{threads}"]["pages"]["got"] == {"kind": "regular", "size": base}
+        assert rows[f"load.standing4k.{threads}"]["faults"] < pages_of_model / 10
+        assert rows[f"load.standinghuge.{threads}"]["faults"] < pages_of_model / 10
+        assert rows[f"load.standing4k.{threads}"]["page_table_bytes"] >= pages_of_model * 8
+
+
+def test_one_thread_needs_no_second_row(tmp_path):
+    report = bench(tmp_path, "--threads", "1")
+    assert list(rows_of(report)) == [f"{row}.1" for row in ROWS]
+    assert list(report["ratios"]) == RATIOS
+
+
+def test_hugetlb_pages_show(tmp_path):
+    with hugetlb_pages(12):
+        report = bench(tmp_path, "--pages", "on", "--threads", "2")
+    for name, row in rows_of(report).items():
+        if "huge" in name:
+            assert row["pages"]["got"] == {"kind": "hugetlb", "size": 2 << 20} and row["pages"]["verified"]
+            if not SANITIZED:  # whose shadow memory has page tables too
+                assert row["page_table_bytes"] < 32 << 10
+    assert all(ratio > 0 for ratio in report["ratios"].values())
+
+
+def test_without_huge_pages_the_ratios_are_left_out(tmp_path):
+    report = bench(tmp_path, preexec=without_transparent_pages)
+    if rows_of(report)["load.standinghuge.1"]["pages"]["got"]["kind"] == "hugetlb":
+        pytest.skip("hugetlb pages are set aside on this machine")
+    assert set(report["ratios"].values()) == {None}
+    assert any("no huge pages" in note for note in report["notes"])
+    raffia(
+        *["bench", "load", "--size", "16MiB", "--runs", "1", "--pages", "on", "--dir", tmp_path],
+        expect=FAILURE,
+        preexec=without_transparent_pages,
+    )
+
+
+def test_a_model_of_ones_own_can_be_given(tmp_path):
+    raffia("make-model", tmp_path / "d", "--size", "4MiB", "--shards", "3")
+    report = raffia("bench", "load", tmp_path / "d", "--runs", "1", "--json").json
+    assert all(row["runs"] == 1 for row in report["rows"])
+    text = raffia("bench", "load", tmp_path / "d", "--runs", "1").out
+    assert all(name in text for name in ROWS + RATIOS)
+
+
+def test_wrong_bytes_are_not_measured(model):
+    with open(model, "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        byte = file.read(1)[0]
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([byte ^ 1]))
+    error = raffia("bench", "load", model, "--json", expect=FAILURE).json["error"]
+    assert error["status"] == "RAFFIA_ERROR_MISMATCH"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--runs", "0"], ["--pages", "off"], ["--size", "big"], ["a", "b"], ["--threads", "0"]]
+)
+def test_a_bad_line_is_a_usage_error(arguments):
+    result = raffia("bench", "load", *arguments, expect=USAGE)
+    assert result.err.startswith("raffia bench load: ") and result.out == ""
+
+
+def test_more_than_the_memory_is_refused(tmp_path):
+    error = raffia("bench", "load", "--size", "4TiB", "--dir", tmp_path, "--json", expect=FAILURE).json["error"]
+    assert error["status"] == "RAFFIA_ERROR_OUT_OF_MEMORY"
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_interrupt_leaves_nothing(tmp_path):
+    process = start("bench", "load", "--size", "64MiB", "--runs", "10000", "--dir", tmp_path)
+    # The model loses its name when it is complete: from then on the clock runs.
+    wait_until(lambda: os.listdir(tmp_path))
+    wait_until(lambda: not os.listdir(tmp_path))
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == FAILURE and "raffia: " in err
+    assert os.listdir(tmp_path) == []

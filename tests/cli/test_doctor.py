@@ -1,0 +1,52 @@
+"""raffia doctor: that it looks, tries, and is right about what it can check here."""
+
+import os
+
+from conftest import USAGE, hugetlb_pages, raffia, without_transparent_pages
+
+
+def trial(report, kind, size=None):
+    found = [t for t in report["trials"] if t["kind"] == kind and size in (None, t["page_size"])]
+    return found[0] if found else None
+
+
+def test_it_looks_and_tries():
+    report = raffia("doctor", "--json").json
+    assert set(report) == {"facts", "findings", "trials", "huge_pages"}
+    assert report["facts"]["kernel"] == os.uname().release
+    assert report["facts"]["base_page_size"] == os.sysconf("SC_PAGESIZE")
+    for finding in report["findings"]:
+        assert finding["level"] in ("ok", "warning", "problem")
+        assert finding["topic"] and finding["what"]
+        if finding["level"] != "ok":
+            assert finding["why"] and finding["fix"]
+    regular = trial(report, "regular")
+    assert regular["ok"] and regular["page_size"] == os.sysconf("SC_PAGESIZE")
+    for refused in (t for t in report["trials"] if not t["ok"]):
+        assert refused["reason"] != "none" and refused["message"]
+
+
+def test_people_get_the_same_in_words():
+    text = raffia("doctor").out
+    assert "memory:" in text and "4 KiB regular" in text
+    assert "uge pages can be had here" in text
+
+
+def test_a_switched_off_process_is_told_so():
+    report = raffia("doctor", "--json", preexec=without_transparent_pages).json
+    if report["facts"]["transparent"]:
+        assert report["facts"]["transparent"]["process_disabled"]
+        assert any("PR_SET_THP_DISABLE" in finding["what"] for finding in report["findings"])
+        assert not trial(report, "transparent")["ok"]
+
+
+def test_pages_that_are_set_aside_are_found():
+    with hugetlb_pages(2):
+        report = raffia("doctor", "--json").json
+        tried = trial(report, "hugetlb", 2 << 20)
+        assert tried["ok"] and tried["verified"]
+        assert report["huge_pages"]
+
+
+def test_it_takes_no_arguments():
+    raffia("doctor", "me", expect=USAGE)
