@@ -251,5 +251,8 @@ const char *driver_device_name(struct driver_device device,
 
 /* For drivers: record UNSUPPORTED for a verb they do not have, and return it. */
 raffia_status driver_unsupported(const char *driver, const char *verb);
+#ifdef __clang_analyzer__ /* see core/error.h */
+#define driver_unsupported(...) core_failure(driver_unsupported(__VA_ARGS__))
+#endif
 
 #endif
