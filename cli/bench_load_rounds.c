@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum row {
     PLAIN_FRESH_4K,
@@ -74,14 +75,33 @@ static struct load_terms terms_of(const struct bench *bench, enum row row, int c
     };
 }
 
+/*
+ * Touches as much memory as a fresh load will take, and frees it. A virtual machine's host provides
+ * memory when it is touched first, and takes free memory back after a while (page reporting): what
+ * that costs is the host's doing and tells nothing about pages.
+ */
+static void touch_memory(size_t bytes, bool huge)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *memory =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return;
+    (void)!madvise(memory, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    for (size_t offset = 0; offset < bytes; offset += page)
+        *(volatile unsigned char *)(memory + offset) = 1;
+    munmap(memory, bytes);
+}
+
 static raffia_status measure(struct bench *bench, enum row row, int choice, raffia_pool *pool,
                              bool warm_up, struct load_sample *sample)
 {
     struct load_terms terms = terms_of(bench, row, choice);
-    if (row == PLAIN_FRESH_4K)
-        return load_plainly(&bench->subject, terms.threads, warm_up, sample);
     if (pool)
         return load_standing(&bench->subject, pool, terms.threads, warm_up, sample);
+    touch_memory(raffia_model_bytes_needed(bench->subject.model), is_huge(row));
+    if (row == PLAIN_FRESH_4K)
+        return load_plainly(&bench->subject, terms.threads, warm_up, sample);
     return load_fresh(&bench->subject, &terms, warm_up, sample);
 }
 
@@ -133,16 +153,6 @@ static raffia_status run_round(struct bench *bench, bool warm_up)
                      ? run_standing(bench, row, warm_up)
                      : run_row(bench, row, NULL, 0, warm_up);
     return status;
-}
-
-/* The host gives a virtual machine its memory when it is first touched: that is not to be timed. */
-static void touch_memory(size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return;
-    memset(memory, 1, bytes);
-    munmap(memory, bytes);
 }
 
 raffia_status bench_load_check_memory(size_t bytes)
@@ -215,7 +225,6 @@ static void add_notes(struct bench *bench)
 
 static raffia_status run(struct bench *bench)
 {
-    touch_memory(raffia_model_bytes_needed(bench->subject.model));
     raffia_status status = make_rows(bench);
     for (unsigned round = 0; !status && round <= bench->plan->runs; round++)
         status = run_round(bench, round == 0);
