@@ -200,7 +200,12 @@ static raffia_status map_initial(struct raffia_pool *pool, size_t bytes,
     pool_refresh_report(pool);
     pthread_mutex_unlock(&pool->lock);
     pthread_mutex_unlock(&pool->growth_lock);
-    return status;
+    if (!status)
+        return RAFFIA_OK;
+    /* The driver speaks of one chunk; whoever sets pages aside needs to know the sum. */
+    char size[CORE_SIZE_TEXT_MAX];
+    return core_error_prefix("pool '%s' needs %s at once", pool->name,
+                             core_format_size(bytes, size));
 }
 
 raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
