@@ -5,8 +5,10 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 60
 COVERAGE_LINES ?= 90
+RESERVE ?=
+SIZE ?=
 
-export DESTDIR FUZZ_SECONDS COVERAGE_LINES
+export DESTDIR FUZZ_SECONDS COVERAGE_LINES RESERVE SIZE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format bench fuzz coverage install docs gpu-test clean

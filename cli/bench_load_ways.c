@@ -213,6 +213,7 @@ raffia_status load_pool_make(const struct load_subject *subject, const struct lo
         .pages = terms->pages,
         .page_size = terms->page_size,
         .initial_bytes = raffia_model_bytes_needed(subject->model),
+        .chunk_bytes = raffia_model_bytes_needed(subject->model),
         .flags = RAFFIA_POOL_FIXED,
         .threads = terms->threads,
     };

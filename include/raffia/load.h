@@ -84,17 +84,20 @@ typedef struct raffia_load_options {
     size_t memory_bytes;          /**< room at memory; see raffia_model_bytes_needed() */
 
     /* What. */
-    const char *const *names; /**< tensors or shell patterns to load; NULL = all. A name
-                                   that matches nothing is an error */
+    const char *const *names; /**< tensors or shell patterns (fnmatch) to load; NULL = all. A
+                                   text that is a tensor's name and a pattern too counts as
+                                   both. One that matches nothing is an error */
     size_t name_count;
     const raffia_tensor_slice *slices; /**< parts to read instead of whole tensors */
     size_t slice_count;
 
     /* How. */
     raffia_reader reader;
-    unsigned threads;          /**< reader threads; 0 = one for each CPU, at most 16 */
-    size_t budget_bytes;       /**< bound on staging memory; 0 = 64 MiB */
-    size_t window_bytes;       /**< one read; 0 = 4 MiB, less where the budget demands it */
+    unsigned threads;          /**< reader threads; 0 = one for each CPU, at most 16; fewer where
+                                    the budget demands it. At most 1024 */
+    size_t budget_bytes;       /**< bound on staging memory; 0 = 64 MiB, at least 64 KiB */
+    size_t window_bytes;       /**< one read, rounded up to 64 KiB; 0 = 4 MiB, less where the
+                                    budget demands it; at most 1 GiB */
     size_t header_limit_bytes; /**< largest header accepted; 0 = 32 MiB, at most 100 MB */
     bool lenient;              /**< accept bytes after the last tensor, with a warning */
     raffia_checksum checksum;
@@ -130,7 +133,8 @@ typedef struct raffia_load_report {
     uint64_t direct_refusals; /**< windows that fell back from O_DIRECT to buffered */
     size_t tensors;
     size_t files;
-    unsigned threads;     /**< reader threads that ran */
+    unsigned threads;     /**< reader threads that ran; 0 = none could be started, the caller's
+                               own did the work */
     size_t staging_bytes; /**< staging memory used at most */
     size_t memory_bytes;  /**< memory the tensors occupy, padding included */
     double open_seconds;  /**< open, parse, validate, plan */

@@ -124,7 +124,8 @@ RAFFIA_API void raffia_pool_release(raffia_pool *pool);
  * @param alignment a power of two up to the chunk size; 0 = the granule
  * @param address_p receives the address
  * @return #RAFFIA_ERROR_OUT_OF_MEMORY (the sentence says what is free, idle and largest, and which
- *         setting limits it), #RAFFIA_ERROR_FORKED in a forked child
+ *         setting limits it), #RAFFIA_ERROR_INVALID_ARGUMENT for the alignment,
+ *         #RAFFIA_ERROR_FORKED in a forked child, #RAFFIA_ERROR_CORRUPT once the pool is frozen
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_alloc(raffia_pool *pool, size_t bytes,
                                                             size_t alignment, void **address_p);
@@ -135,6 +136,11 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_alloc(raffia_pool *pool, s
  * An address that is not the start of a live block of this pool (foreign, interior, freed before)
  * is refused with #RAFFIA_ERROR_BAD_ADDRESS and harms nothing. NULL is a success. In a forked child
  * it does nothing and succeeds.
+ *
+ * With #RAFFIA_POOL_GUARD, #RAFFIA_ERROR_CORRUPT says that the block was written to beyond its end;
+ * it is freed all the same, and the pool is frozen: nothing more is handed out of it.
+ *
+ * No work of a device may still use the block; raffia_pool_free_on() is for blocks that are in use.
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_free(raffia_pool *pool, void *address);
 
@@ -146,13 +152,19 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_alloc_on(raffia_pool *pool
                                                                raffia_stream stream, size_t bytes,
                                                                size_t alignment, void **address_p);
 
-/** @brief Frees in the order of @p stream: work submitted to it before may still use the block. */
+/**
+ * @brief Frees in the order of @p stream: work submitted to it before may still use the block.
+ *
+ * Waits until the stream has done that work. #RAFFIA_ERROR_BUSY while the stream is being captured,
+ * and whatever the driver says if it cannot be waited for: the block then stays live.
+ */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_free_on(raffia_pool *pool,
                                                               raffia_stream stream, void *address);
 
 /**
  * @brief Changes the size of a live block without moving it.
- * @return #RAFFIA_ERROR_OUT_OF_MEMORY if the space behind it is taken; the block is then unchanged
+ * @return #RAFFIA_ERROR_OUT_OF_MEMORY if the space behind it is taken, or is not mapped and cannot
+ * be had; the block is then unchanged
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_resize(raffia_pool *pool, void *address,
                                                              size_t bytes);
@@ -185,6 +197,8 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_trim(raffia_pool *pool, si
 /**
  * @brief Changes the limit. Lowering it below what is mapped gives idle chunks back first; what is
  *        live stays, and the pool does not grow until it is below the limit again.
+ *
+ * A pool grows by whole chunks: a part of the limit that is less than a chunk goes unused.
  * @return #RAFFIA_ERROR_LIMIT if @p maximum_bytes exceeds the addresses reserved at creation
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_set_maximum(raffia_pool *pool,

@@ -11,6 +11,8 @@
 #undef core_error
 #undef core_error_errno
 #undef core_error_native
+#undef core_error_prefix
+#undef core_error_prefix_as
 
 /* One pointer of thread-local storage for the library: a dlopen()ed library gets little of it. */
 static _Thread_local struct core_error_record *thread_record;

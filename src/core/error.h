@@ -45,7 +45,7 @@ struct core_error_record {
 };
 
 void core_error_save(struct core_error_record *record);
-raffia_status core_error_restore(const struct core_error_record *saved);
+raffia_status core_error_restore(const struct core_error_record *record);
 
 /* The status that fits an errno: ENOMEM -> OUT_OF_MEMORY, EACCES -> PERMISSION, ... */
 raffia_status core_status_of_errno(int error_number);
@@ -53,10 +53,17 @@ raffia_status core_status_of_errno(int error_number);
 /* The static analyser sees one file at a time: it is told here that a failure never reads as a
  * success, else it follows paths on which results are used that were never written. */
 #ifdef __clang_analyzer__
-#define core_failure(call, status)     ((void)(call), (status) ? (status) : RAFFIA_ERROR_IO)
-#define core_error(status, ...)        core_failure(core_error(status, __VA_ARGS__), status)
-#define core_error_errno(status, ...)  core_failure(core_error_errno(status, __VA_ARGS__), status)
-#define core_error_native(status, ...) core_failure(core_error_native(status, __VA_ARGS__), status)
+static inline raffia_status core_failure(raffia_status status)
+{
+    if (!status)
+        __builtin_unreachable();
+    return status;
+}
+#define core_error(...)           core_failure(core_error(__VA_ARGS__))
+#define core_error_errno(...)     core_failure(core_error_errno(__VA_ARGS__))
+#define core_error_native(...)    core_failure(core_error_native(__VA_ARGS__))
+#define core_error_prefix(...)    core_failure(core_error_prefix(__VA_ARGS__))
+#define core_error_prefix_as(...) core_failure(core_error_prefix_as(__VA_ARGS__))
 #endif
 
 #endif

@@ -42,9 +42,9 @@ ssize_t sys_pread(int fd, void *buffer, size_t bytes, off_t offset);
 ssize_t sys_preadv(int fd, const struct iovec *pieces, int count, off_t offset);
 ssize_t sys_preadv2(int fd, const struct iovec *pieces, int count, off_t offset, int flags);
 #ifdef RAFFIA_FAULTS
-/* For tests: called before each sys_pread() and sys_preadv(), in the thread that reads. It may block
- * and may lower *bytes, as if the file system gave less; a result other than 0 is the errno of a
- * call that fails. NULL ends it. */
+/* For tests: called before each sys_pread() and sys_preadv(), in the thread that reads. It may
+ * block and may lower *bytes, as if the file system gave less; a result other than 0 is the errno
+ * of a call that fails. NULL ends it. */
 typedef int (*sys_read_hook)(int fd, off_t offset, size_t *bytes);
 void sys_set_read_hook(sys_read_hook hook);
 #endif

@@ -172,6 +172,10 @@ struct driver {
 
     /* ---- order ------------------------------------------------------------------------------ */
 
+    /* A device without streams has no events either and answers UNSUPPORTED, but takes NULL as a
+     * stream that is always idle: stream_id (0), stream_is_capturing, stream_retire, stream_wait.
+     */
+
     raffia_status (*stream_create)(int device, driver_stream *stream_p);
     raffia_status (*stream_destroy)(int device, driver_stream stream);
 
@@ -247,5 +251,8 @@ const char *driver_device_name(struct driver_device device,
 
 /* For drivers: record UNSUPPORTED for a verb they do not have, and return it. */
 raffia_status driver_unsupported(const char *driver, const char *verb);
+#ifdef __clang_analyzer__ /* see core/error.h */
+#define driver_unsupported(...) core_failure(driver_unsupported(__VA_ARGS__))
+#endif
 
 #endif

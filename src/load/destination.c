@@ -6,19 +6,19 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "load/catalog_show.h"
+#include "policy/sizing.h"
+#include "pool/pool.h"
 
-#include <raffia/device.h>
-
-/* SPEC B12: one resident model takes its weights times 1.2. */
-#define RESIDENT_EXTRA_DIVISOR 5u
-
-static raffia_status device_unsupported(const char *device)
+static raffia_status check_device(struct driver_device device)
 {
+    char name[RAFFIA_DEVICE_NAME_MAX];
+    if (device.driver->capabilities & DRIVER_CPU_ACCESSIBLE)
+        return RAFFIA_OK;
     return core_error(RAFFIA_ERROR_UNSUPPORTED,
                       "loading into the memory of device '%s' is not supported, because the CPU "
                       "cannot write to it; load to device \"host\" or into memory that the CPU "
                       "can write",
-                      device);
+                      driver_device_name(device, name));
 }
 
 static raffia_status take_memory(const raffia_load_options *options, size_t needed,
@@ -87,12 +87,12 @@ static raffia_status take_from_resource(raffia_resource_ref resource, size_t nee
 static raffia_status make_pool(const raffia_load_options *options, size_t needed,
                                raffia_pool **pool_p)
 {
-    raffia_device_info info;
-    raffia_status status = raffia_device_query(options->device, &info);
+    struct driver_device device;
+    raffia_status status = driver_open(options->device, &device);
+    if (!status)
+        status = check_device(device);
     if (status)
         return status;
-    if (!info.cpu_accessible)
-        return device_unsupported(info.name);
     raffia_pool_options pool_options = {
         .struct_size = sizeof pool_options,
         .device = options->device,
@@ -100,9 +100,10 @@ static raffia_status make_pool(const raffia_load_options *options, size_t needed
         .pages = options->pages,
         .page_size = options->page_size,
         .initial_bytes = needed,
+        .chunk_bytes = needed, /* weights stay: one chunk, and one answer from the system */
         .threads = options->threads,
     };
-    if (!core_add(needed, needed / RESIDENT_EXTRA_DIVISOR, &pool_options.maximum_bytes))
+    if (!policy_resident_model_bytes(needed, RAFFIA_TENSOR_ALIGNMENT, &pool_options.maximum_bytes))
         return core_error(RAFFIA_ERROR_OVERFLOW,
                           "a pool for a model of %zu bytes does not fit into the address space",
                           needed);
@@ -156,12 +157,9 @@ static raffia_status take_from_pool(const raffia_load_options *options,
 {
     raffia_status status = RAFFIA_OK;
     if (options->pool) {
-        raffia_pool_stats stats;
-        status = raffia_pool_query(options->pool, &stats);
+        status = check_device(pool_device(options->pool));
         if (status)
             return status;
-        if (stats.pages.got_kind == RAFFIA_PAGE_DEVICE)
-            return device_unsupported("of the pool");
         destination->pool = raffia_pool_retain(options->pool);
         destination->kind = LOAD_DESTINATION_POOL;
     } else {

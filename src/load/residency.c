@@ -24,10 +24,12 @@ static int is_cached_at(int fd, uint64_t offset)
     return errno == EAGAIN ? 0 : -1;
 }
 
+/* From the end to the start: a probe that misses makes the kernel read ahead from there, which must
+ * not reach a place that is yet to be asked about. */
 static double sampled_share(int fd, uint64_t offset, size_t bytes)
 {
     unsigned cached = 0;
-    for (unsigned i = 0; i < PROBES; i++) {
+    for (unsigned i = PROBES; i-- > 0;) {
         int answer = is_cached_at(fd, offset + (bytes - 1) / (PROBES - 1) * i);
         if (answer < 0)
             return UNKNOWN;

@@ -65,9 +65,6 @@ raffia_status raffia_pool_alloc(raffia_pool *pool, size_t bytes, size_t alignmen
     status = make_request(pool, bytes, alignment, &request);
     if (status)
         return status;
-    /* Before the space sees it, so that rounding it up cannot wrap. */
-    if (request.bytes > pool->range_bytes)
-        return pool_refuse_request(pool, bytes, NULL);
     status = allocate_mapped(pool, &request, &block);
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY)
         status = pool->flags & RAFFIA_POOL_FIXED ? pool_refuse_request(pool, bytes, NULL)

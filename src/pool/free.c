@@ -2,6 +2,8 @@
 #include "core/log.h"
 #include "pool/pool_internal.h"
 
+#include <assert.h>
+
 bool pool_find_live(const struct raffia_pool *pool, const void *address, struct space_block *block)
 {
     const uintptr_t base = (uintptr_t)pool->base, at = (uintptr_t)address;
@@ -59,6 +61,7 @@ static raffia_status free_damaged(struct raffia_pool *pool, const struct space_b
 static raffia_status free_now(struct raffia_pool *pool, void *address,
                               const struct space_block *pending)
 {
+    assert(pool);
     struct space_block block;
     struct pool_bad_address verdict;
     struct pool_damage damage;
@@ -90,7 +93,7 @@ static raffia_status free_now(struct raffia_pool *pool, void *address,
 
 raffia_status raffia_pool_free(raffia_pool *pool, void *address)
 {
-    if (!address || (pool && pool_is_inherited(pool)))
+    if (!address || pool_is_inherited(pool))
         return RAFFIA_OK;
     raffia_status status = pool_enter(pool);
     return status ? status : free_now(pool, address, NULL);
@@ -99,8 +102,11 @@ raffia_status raffia_pool_free(raffia_pool *pool, void *address)
 raffia_status pool_check_stream(const struct raffia_pool *pool, raffia_stream stream)
 {
     raffia_status status = pool_enter(pool);
-    if (status || !stream || pool->asynchronous)
+    if (status)
         return status;
+    assert(pool);
+    if (!stream || pool->asynchronous)
+        return RAFFIA_OK;
     return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                       "pool '%s' lies on a device (driver %s) that has no streams: pass NULL",
                       pool->name, pool->device.driver->name);
@@ -154,11 +160,12 @@ static raffia_status free_after(struct raffia_pool *pool, raffia_stream stream, 
 
 raffia_status raffia_pool_free_on(raffia_pool *pool, raffia_stream stream, void *address)
 {
-    if (!address || (pool && pool_is_inherited(pool)))
+    if (!address || pool_is_inherited(pool))
         return RAFFIA_OK;
     raffia_status status = pool_check_stream(pool, stream);
     if (status)
         return status;
+    assert(pool);
     if (!pool->asynchronous)
         return free_now(pool, address, NULL);
     return free_after(pool, stream, address);

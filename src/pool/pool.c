@@ -19,7 +19,7 @@
 
 bool pool_is_inherited(const struct raffia_pool *pool)
 {
-    return pool->generation != core_fork_generation();
+    return pool && pool->generation != core_fork_generation();
 }
 
 raffia_status pool_enter(const struct raffia_pool *pool)
@@ -200,7 +200,12 @@ static raffia_status map_initial(struct raffia_pool *pool, size_t bytes,
     pool_refresh_report(pool);
     pthread_mutex_unlock(&pool->lock);
     pthread_mutex_unlock(&pool->growth_lock);
-    return status;
+    if (!status)
+        return RAFFIA_OK;
+    /* The driver speaks of one chunk; whoever sets pages aside needs to know the sum. */
+    char size[CORE_SIZE_TEXT_MAX];
+    return core_error_prefix("pool '%s' needs %s at once", pool->name,
+                             core_format_size(bytes, size));
 }
 
 raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
@@ -298,4 +303,9 @@ void raffia_pool_release(raffia_pool *pool)
     pthread_mutex_unlock(&pool->lock);
     if (idle)
         pool_tear_down(pool);
+}
+
+struct driver_device pool_device(const raffia_pool *pool)
+{
+    return pool->device;
 }

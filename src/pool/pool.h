@@ -24,9 +24,10 @@ struct pool_plan {
     const char *name; /* copied */
     raffia_page_kind kind;
     size_t page_size;
-    size_t initial_bytes; /* may be 0; this and the next two are multiples of page and granule */
+    /* Sizes are multiples of the page size and of the granule. */
+    size_t initial_bytes; /* may be 0; rounded up to whole chunks */
     size_t maximum_bytes; /* at least initial_bytes */
-    size_t chunk_bytes;   /* at most maximum_bytes */
+    size_t chunk_bytes;   /* cut to the maximum */
     size_t granule;       /* a power of two; may exceed the page size when the ladder fell back */
     unsigned flags;       /* raffia_pool_flags */
     unsigned threads;
@@ -44,5 +45,8 @@ struct pool_plan {
  */
 raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
                           raffia_fallback_reason *reason);
+
+/* The device whose memory the pool hands out. */
+struct driver_device pool_device(const raffia_pool *pool);
 
 #endif

@@ -118,6 +118,7 @@ raffia_status pool_enter(const struct raffia_pool *pool);
 /* The same for calls that give out or move memory: CORRUPT once the pool is frozen. */
 raffia_status pool_enter_to_change(struct raffia_pool *pool);
 
+/* NULL is not. */
 bool pool_is_inherited(const struct raffia_pool *pool);
 
 /* No more memory is handed out after this. Returns CORRUPT. */
@@ -130,9 +131,6 @@ void pool_tear_down(struct raffia_pool *pool);
 
 /* Pool lock held. The counters after a block was taken from the space; the guard is written. */
 void pool_count_block(struct raffia_pool *pool, const struct space_block *block);
-
-/* The counters after a live block changed its size. */
-void pool_count_resize(struct raffia_pool *pool, size_t old_bytes, size_t new_bytes);
 
 /* Pool lock held: the block that starts at the address, if it is live (SPACE_HELD). */
 bool pool_find_live(const struct raffia_pool *pool, const void *address, struct space_block *block);

@@ -3,7 +3,8 @@
 #include "core/text.h"
 #include "pool/pool_internal.h"
 
-void pool_count_resize(struct raffia_pool *pool, size_t old_bytes, size_t new_bytes)
+/* Pool lock held. */
+static void count_resize(struct raffia_pool *pool, size_t old_bytes, size_t new_bytes)
 {
     pool->in_use_bytes = pool->in_use_bytes - old_bytes + new_bytes;
     pool->peak_in_use_bytes = core_max(pool->peak_in_use_bytes, pool->in_use_bytes);
@@ -37,7 +38,7 @@ static raffia_status resize_in_place(struct raffia_pool *pool, const void *addre
         status = space_find(pool->space, block->offset, &after);
     if (status)
         return status;
-    pool_count_resize(pool, block->bytes, after.bytes);
+    count_resize(pool, block->bytes, after.bytes);
     pool_guard_write(pool, &after);
     return RAFFIA_OK;
 }

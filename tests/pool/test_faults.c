@@ -15,9 +15,13 @@ static void assert_device_is_clean(void)
     assert_true(sim_is_idle());
 }
 
-/* After any failure the pool must be sound and what is live intact. */
+/* After any failure the pool must be sound, own up to all that is mapped, and what is live must be
+ * intact. */
 static void assert_sound(raffia_pool *pool, char *const blocks[BLOCKS], size_t bytes)
 {
+    struct sim_usage usage;
+    sim_query(0, &usage);
+    assert_int_equal(usage.mapped_bytes, stats_of(pool).reserved_bytes);
     assert_ok(raffia_pool_check(pool));
     for (size_t i = 0; i < BLOCKS; i++)
         for (size_t at = 0; blocks[i] && at < bytes; at += TEST_PAGE)

@@ -252,6 +252,7 @@ static void idle_chunks_go_when_the_device_has_no_more(void **state)
     must_free(pool, three);
     must_free(pool, must_alloc(pool, 2 * TEST_CHUNK)); /* slot 0 moves to slot 3 */
     assert_int_equal(stats_of(pool).chunks, 3);
+    assert_int_equal(sim_calls("chunk_unmap"), 1); /* slot 2, part of the new place, stayed */
     void *none;
     assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, raffia_pool_alloc(pool, 3 * TEST_CHUNK, 0, &none));
     assert_error_mentions("the device has no more to give");
@@ -276,6 +277,59 @@ static void a_growth_that_fails_half_way_leaves_nothing(void **state)
         assert_ok(raffia_pool_check(pool));
     }
     must_free(pool, must_alloc(pool, 3 * TEST_CHUNK));
+    drop_pool(pool);
+}
+
+static void chunks_already_borrowed_go_back_when_a_later_one_is_refused(void **state)
+{
+    (void)state;
+    fresh_device(&(struct sim_config){
+        .limits = {{RAFFIA_PAGE_DEVICE, TEST_PAGE, 2 * TEST_CHUNK, RAFFIA_REASON_POOL_EMPTY}}});
+    raffia_pool *pool = make_pool_of(0, TEST_MAXIMUM);
+    void *none = NULL;
+    struct sim_usage usage;
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, raffia_pool_alloc(pool, 3 * TEST_CHUNK, 0, &none));
+    sim_query(0, &usage);
+    assert_int_equal(usage.chunks, 0);
+    must_free(pool, must_alloc(pool, 2 * TEST_CHUNK));
+    drop_pool(pool);
+}
+
+/* A driver during whose calls another thread is very quick: it takes all free space there is. No
+ * lock that allocation needs may be held during a driver call, or this would hang. */
+static struct {
+    raffia_pool *victim;
+    void *loot[16];
+    size_t count;
+} thief;
+
+static raffia_status map_while_stealing(int device, driver_chunk chunk, void *at,
+                                        raffia_fallback_reason *reason)
+{
+    const size_t largest = thief.victim ? stats_of(thief.victim).largest_free_bytes : 0;
+    if (largest)
+        thief.loot[thief.count++] = must_alloc(thief.victim, largest);
+    return sim_driver.chunk_map(device, chunk, at, reason);
+}
+
+static void a_request_robbed_of_its_free_space_is_served_all_the_same(void **state)
+{
+    (void)state;
+    struct driver stealing = sim_driver;
+    struct pool_plan plan = small_plan();
+    stealing.chunk_map = map_while_stealing;
+    plan.device.driver = &stealing;
+    plan.initial_bytes = TEST_CHUNK;
+    thief.victim = NULL;
+    raffia_pool *pool = make_pool(&plan);
+    thief.victim = pool;
+    void *block = must_alloc(pool, 2 * TEST_CHUNK);
+    assert_true(thief.count >= 2 && thief.count < 6);
+    assert_ok(raffia_pool_check(pool));
+    must_free(pool, block);
+    while (thief.count)
+        must_free(pool, thief.loot[--thief.count]);
+    thief.victim = NULL;
     drop_pool(pool);
 }
 
@@ -350,6 +404,8 @@ int main(void)
         TEST(idle_chunks_move_before_a_request_is_refused),
         TEST(idle_chunks_go_when_the_device_has_no_more),
         TEST(a_growth_that_fails_half_way_leaves_nothing),
+        TEST(chunks_already_borrowed_go_back_when_a_later_one_is_refused),
+        TEST(a_request_robbed_of_its_free_space_is_served_all_the_same),
         TEST(a_misaligned_base_is_asked_for_again),
         TEST(a_driver_that_misaligns_every_base_is_refused),
         TEST(smaller_pages_are_refused_whole),

@@ -97,7 +97,7 @@ static void out_of_memory_says_what_there_is_and_what_to_do(void **state)
     void *none, *half = must_alloc(pool, TEST_MAXIMUM / 2);
     assert_status(RAFFIA_ERROR_OUT_OF_MEMORY,
                   raffia_pool_alloc(pool, TEST_MAXIMUM / 2 + 1, 0, &none));
-    assert_error_mentions("pool 'small' cannot serve 1.00 MiB");
+    assert_error_mentions("pool 'small' cannot serve 1048577 bytes");
     assert_error_mentions("1 MiB are mapped of a maximum of 2 MiB");
     assert_error_mentions("the device has 1023 MiB free");
     assert_error_mentions("raise its maximum_bytes");

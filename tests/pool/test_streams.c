@@ -126,6 +126,20 @@ static void a_stream_that_cannot_be_waited_for_leaves_the_block_live(void **stat
     drop_pool(pool);
 }
 
+static void damage_is_told_when_a_stream_gets_there(void **state)
+{
+    (void)state;
+    struct pool_plan plan = small_plan();
+    plan.flags = RAFFIA_POOL_GUARD;
+    raffia_pool *pool = make_pool(&plan);
+    char *block = must_alloc(pool, 100);
+    assert_ok(sim_stream_delay(0, NULL, 2000));
+    assert_ok(sim_driver.fill(0, NULL, block, 1, 101));
+    assert_status(RAFFIA_ERROR_CORRUPT, raffia_pool_free_on(pool, NULL, block));
+    assert_error_mentions("the block of 100 bytes");
+    drop_pool(pool);
+}
+
 static void a_device_without_streams_takes_only_null(void **state)
 {
     (void)state;
@@ -151,6 +165,7 @@ int main(void)
         TEST(a_pending_block_is_nobodys),
         TEST(a_pending_block_keeps_an_orphaned_pool_alive),
         TEST(a_stream_that_cannot_be_waited_for_leaves_the_block_live),
+        TEST(damage_is_told_when_a_stream_gets_there),
         TEST(a_device_without_streams_takes_only_null),
     };
     return cmocka_run_group_tests_name("pool streams", tests, NULL, NULL);

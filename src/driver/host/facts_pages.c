@@ -22,7 +22,7 @@ size_t host_hugetlb_sizes(size_t *sizes, size_t capacity)
     DIR *directory = sys_open_directory(HOST_HUGEPAGES_DIRECTORY);
     if (!directory)
         return 0;
-    size_t all[SIZES_MAX], count = 0;
+    size_t all[SIZES_MAX] = {0}, count = 0;
     for (const struct dirent *entry; count < SIZES_MAX && (entry = readdir(directory));) {
         size_t kilobytes, bytes;
         if (sscanf(entry->d_name, "hugepages-%zukB", &kilobytes) == 1 &&

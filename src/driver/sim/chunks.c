@@ -153,7 +153,7 @@ static raffia_status check_spec(struct sim_device *device, const struct driver_c
 static raffia_status make_record(struct sim_device *device, const struct driver_chunk_spec *spec,
                                  struct driver_chunk **chunk_p, raffia_fallback_reason *reason)
 {
-    size_t offer;
+    size_t offer = 0;
     raffia_status status = check_spec(device, spec, &offer, reason);
     if (!status)
         status = sim_spans_reserve(&device->chunks, 1);
@@ -269,7 +269,7 @@ static raffia_status export_chunk(struct sim_device *device, driver_chunk handle
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "sim:%d: the chunk was not created for this type of handle",
                           device->index);
-    int fd = sys_dup(chunk->fd);
+    int fd = sys_duplicate(chunk->fd);
     if (fd < 0)
         return core_error_errno(core_status_of_errno(errno), errno,
                                 "sim:%d: cannot duplicate a chunk's descriptor", device->index);
@@ -300,7 +300,7 @@ static raffia_status import_fd(struct sim_device *device, uint64_t given, size_t
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "sim:%d: descriptor %llu is not an exported chunk of %zu bytes",
                           device->index, (unsigned long long)given, bytes);
-    int fd = sys_dup((int)given);
+    int fd = sys_duplicate((int)given);
     if (fd < 0)
         return core_error_errno(core_status_of_errno(errno), errno,
                                 "sim:%d: cannot duplicate descriptor %llu", device->index,

@@ -107,7 +107,7 @@ static raffia_status find_mark(struct sim_device *device, driver_event event, co
 raffia_status sim_event_done(int index, driver_event event, bool *done_p)
 {
     struct sim_device *device;
-    struct sim_mark *mark;
+    struct sim_mark *mark = NULL;
     raffia_status status = sim_enter_ordered(SIM_VERB_event_done, index, &device);
     if (status)
         return status;
@@ -121,7 +121,7 @@ raffia_status sim_event_done(int index, driver_event event, bool *done_p)
 raffia_status sim_event_wait(int index, driver_event event)
 {
     struct sim_device *device;
-    struct sim_mark *mark;
+    struct sim_mark *mark = NULL;
     raffia_status status = sim_enter_ordered(SIM_VERB_event_wait, index, &device);
     if (status)
         return status;

@@ -136,8 +136,11 @@ static raffia_status unmap(struct sim_device *device, driver_chunk handle, void 
     sim_mapping_free(mapping);
     chunk->mappings--;
     if (!chunk->remappable) {
-        sim_chunk_discard(chunk);
-        chunk->stale = true;
+        /* What was exported may be in use elsewhere. */
+        if (!chunk->owns_fd) {
+            sim_chunk_discard(chunk);
+            chunk->stale = true;
+        }
         if (device->config.commits_at_map)
             sim_chunk_decommit(device, chunk);
     }

@@ -46,7 +46,7 @@ static raffia_status reserve(struct sim_device *device, size_t bytes, size_t ali
         return status;
     /* An address off by a page is misaligned only for those who asked for more. */
     bool misaligned = device->config.misaligned_bases > 0 && alignment > SIM_BASE_PAGE;
-    char *base;
+    char *base = NULL;
     status = reserve_aligned(bytes, alignment, misaligned ? SIM_BASE_PAGE : 0, &base);
     if (status)
         return status;

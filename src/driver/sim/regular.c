@@ -71,7 +71,7 @@ static raffia_status alloc(struct sim_device *device, size_t bytes, void **addre
         status = sim_take_memory(device, bytes);
     if (status)
         return status;
-    char *address;
+    char *address = NULL;
     status = map_block(bytes, &address);
     if (status) {
         sim_give_memory(device, bytes);

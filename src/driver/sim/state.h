@@ -13,6 +13,7 @@
 #ifndef DRIVER_SIM_STATE_H
 #define DRIVER_SIM_STATE_H
 
+#include "core/error.h"
 #include "driver/driver.h"
 #include "driver/sim/sim.h"
 #include "driver/sim/spans.h"
@@ -86,6 +87,9 @@ struct sim_config sim_config_whole(const struct sim_config *config);
 
 /* Records a misuse and returns its status. The sentence says what was done and why it is wrong. */
 raffia_status sim_misuse(struct sim_device *device, const char *format, ...) RAFFIA_PRINTF(2, 3);
+#ifdef __clang_analyzer__ /* see core/error.h */
+#define sim_misuse(...) core_failure(sim_misuse(__VA_ARGS__))
+#endif
 
 /* Puts the bare reservation back where something was mapped. */
 raffia_status sim_make_bare(void *at, size_t bytes);

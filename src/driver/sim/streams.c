@@ -56,49 +56,63 @@ raffia_status sim_stream_destroy(int index, driver_stream handle)
     return status;
 }
 
-raffia_status sim_stream_id(int index, driver_stream handle, uint64_t *id_p)
+/* Begins a verb that a device without streams answers too, for NULL, as a stream that is always
+ * idle. On success the lock is held, and *stream_p is NULL for that idle one. */
+static raffia_status enter_any(enum sim_verb verb, int index, driver_stream handle,
+                               const char *name, struct sim_stream **stream_p)
 {
     struct sim_device *device;
-    struct sim_stream *stream;
-    raffia_status status = sim_enter_ordered(SIM_VERB_stream_id, index, &device);
+    struct sim_stream *stream = NULL;
+    raffia_status status = sim_enter(verb, index, NULL, &device);
     if (status)
         return status;
-    status = sim_stream_find(device, handle, "stream_id", &stream);
-    if (!status)
-        *id_p = stream->id;
-    sim_leave();
+    if (!device->config.synchronous)
+        status = sim_stream_find(device, handle, name, &stream);
+    else if (handle)
+        status = core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                            "sim:%d has no streams: %s takes NULL only", index, name);
+    if (status)
+        sim_leave();
+    else
+        *stream_p = stream;
     return status;
+}
+
+raffia_status sim_stream_id(int index, driver_stream handle, uint64_t *id_p)
+{
+    struct sim_stream *stream = NULL;
+    raffia_status status = enter_any(SIM_VERB_stream_id, index, handle, "stream_id", &stream);
+    if (status)
+        return status;
+    *id_p = stream ? stream->id : 0;
+    sim_leave();
+    return RAFFIA_OK;
 }
 
 raffia_status sim_stream_is_capturing(int index, driver_stream handle, bool *capturing_p)
 {
-    struct sim_device *device;
-    struct sim_stream *stream;
-    raffia_status status = sim_enter_ordered(SIM_VERB_stream_is_capturing, index, &device);
+    struct sim_stream *stream = NULL;
+    raffia_status status =
+        enter_any(SIM_VERB_stream_is_capturing, index, handle, "stream_is_capturing", &stream);
     if (status)
         return status;
-    status = sim_stream_find(device, handle, "stream_is_capturing", &stream);
-    if (!status)
-        *capturing_p = stream->capturing;
+    *capturing_p = stream && stream->capturing;
     sim_leave();
-    return status;
+    return RAFFIA_OK;
 }
 
 /* The default stream cannot be destroyed, so retiring it means nothing. */
 raffia_status sim_stream_retire(int index, driver_stream handle)
 {
-    struct sim_device *device;
-    struct sim_stream *stream;
-    raffia_status status = sim_enter_ordered(SIM_VERB_stream_retire, index, &device);
+    struct sim_stream *stream = NULL;
+    raffia_status status =
+        enter_any(SIM_VERB_stream_retire, index, handle, "stream_retire", &stream);
     if (status)
         return status;
-    if (handle) {
-        status = sim_stream_find(device, handle, "stream_retire", &stream);
-        if (!status)
-            stream->retired = true;
-    }
+    if (handle)
+        stream->retired = true;
     sim_leave();
-    return status;
+    return RAFFIA_OK;
 }
 
 /* Whether work submitted before `end` is left: of the stream, or of the whole device for the
@@ -113,12 +127,9 @@ static bool has_work_before(const struct sim_device *device, const struct sim_st
     return false;
 }
 
-static raffia_status wait_for(struct sim_device *device, driver_stream handle)
+static raffia_status wait_for(struct sim_stream *stream)
 {
-    struct sim_stream *stream;
-    raffia_status status = sim_stream_find(device, handle, "stream_wait", &stream);
-    if (status)
-        return status;
+    struct sim_device *device = stream->device;
     if (stream->capturing)
         return sim_misuse(device, "stream_wait on stream %llu, which is capturing",
                           (unsigned long long)stream->id);
@@ -132,11 +143,12 @@ static raffia_status wait_for(struct sim_device *device, driver_stream handle)
 
 raffia_status sim_stream_wait(int index, driver_stream handle)
 {
-    struct sim_device *device;
-    raffia_status status = sim_enter_ordered(SIM_VERB_stream_wait, index, &device);
+    struct sim_stream *stream = NULL;
+    raffia_status status = enter_any(SIM_VERB_stream_wait, index, handle, "stream_wait", &stream);
     if (status)
         return status;
-    status = wait_for(device, handle);
+    if (stream)
+        status = wait_for(stream);
     sim_leave();
     return status;
 }
