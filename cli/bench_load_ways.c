@@ -31,6 +31,7 @@ static raffia_status take_checksums(struct load_subject *subject)
     raffia_load_options options = base_options(0);
     options.pages = RAFFIA_PAGES_OFF;
     options.checksum = RAFFIA_CHECKSUM_XXH3;
+    options.reader = RAFFIA_READER_BUFFERED; /* a direct read would leave the cache cold */
     raffia_model *loaded;
     raffia_status status = raffia_model_load(subject->path, &options, &loaded);
     if (status)

@@ -255,7 +255,9 @@ int cli_doctor(int argc, char **argv)
     bool json = false;
     argp_parse(&argp, argc, argv, 0, NULL, &json);
     struct examination *examination = core_calloc(1, sizeof *examination);
-    raffia_status status = examination ? examine(examination) : raffia_last_status();
+    if (!examination)
+        return cli_fail_last(json, NULL);
+    raffia_status status = examine(examination);
     if (!status && json)
         status = print_json(examination);
     else if (!status)

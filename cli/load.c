@@ -114,8 +114,10 @@ static void add_text(struct argp_state *state, struct texts *texts, const char *
 {
     if (!texts->items) {
         texts->items = core_calloc((size_t)state->argc, sizeof *texts->items);
-        if (!texts->items)
+        if (!texts->items) {
             argp_failure(state, CLI_FAILURE, 0, "%s", raffia_last_error());
+            return; /* for the analyser: argp_failure() ended the process */
+        }
     }
     texts->items[texts->count++] = text;
 }
