@@ -148,7 +148,7 @@ static void an_exported_chunk_is_imported_as_what_it_is(void **state)
     struct driver_chunk_spec spec = host_piece_spec(RAFFIA_PAGE_HUGETLB, 2);
     spec.handle = DRIVER_HANDLE_FD;
     struct host_piece piece;
-    uint64_t handle[8];
+    uint64_t handle[DRIVER_HANDLE_WORDS];
     driver_chunk chunk;
     assert_ok(host_piece_get(&piece, &spec));
     assert_ok(driver->chunk_export(0, piece.chunk, DRIVER_HANDLE_FD, handle));

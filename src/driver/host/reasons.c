@@ -15,21 +15,6 @@
  * much for a huge page that might be split. */
 #define PAGE_TABLE_SHARE 512
 
-static raffia_status status_of(raffia_fallback_reason reason)
-{
-    switch (reason) {
-    case RAFFIA_REASON_DISABLED:
-    case RAFFIA_REASON_UNSUPPORTED:
-        return RAFFIA_ERROR_UNSUPPORTED;
-    case RAFFIA_REASON_PERMISSION:
-        return RAFFIA_ERROR_PERMISSION;
-    case RAFFIA_REASON_LIMIT:
-        return RAFFIA_ERROR_LIMIT;
-    default:
-        return RAFFIA_ERROR_OUT_OF_MEMORY;
-    }
-}
-
 raffia_status host_refuse(raffia_fallback_reason reason, raffia_fallback_reason *reason_p,
                           const char *format, ...)
 {
@@ -39,7 +24,7 @@ raffia_status host_refuse(raffia_fallback_reason reason, raffia_fallback_reason 
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     *reason_p = reason;
-    return core_error(status_of(reason), "%s", text);
+    return core_error(driver_status_of_reason(reason), "%s", text);
 }
 
 /* "hugetlb 2 MiB pages, 64 MiB asked": how every sentence about a chunk begins. */
@@ -61,8 +46,8 @@ static raffia_status refuse_errno(const struct driver_chunk_spec *spec,
 {
     char request[REQUEST_TEXT_MAX];
     *reason_p = reason;
-    return core_error_errno(status_of(reason), error_number, "%s: %s", request_text(spec, request),
-                            what);
+    return core_error_errno(driver_status_of_reason(reason), error_number, "%s: %s",
+                            request_text(spec, request), what);
 }
 
 raffia_status host_check_kind(const struct driver_chunk_spec *spec,
