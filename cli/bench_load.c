@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/parallel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +56,6 @@ enum key {
 #define DEFAULT_BYTES ((size_t)2 << 30)
 #define DEFAULT_RUNS  5u
 #define RUNS_MAX      10000u
-#define THREADS_MAX   1024u
 
 static const struct argp_option option_table[] = {
     {"size", KEY_SIZE, "SIZE", 0, "size of the model that is made (2GiB)", 0},
@@ -96,7 +96,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_THREADS:
         arguments->plan.threads =
-            (unsigned)cli_option_count(state, "--threads", text, 1, THREADS_MAX);
+            (unsigned)cli_option_count(state, "--threads", text, 1, CORE_THREADS_MAX);
         return 0;
     case KEY_DIRECTORY:
         arguments->directory = text;

@@ -11,6 +11,7 @@
 #include "cli/progress.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/parallel.h"
 
 #include <raffia/device.h>
 
@@ -74,8 +75,7 @@ static const struct argp_option option_table[] = {
     {0},
 };
 
-#define REPEAT_MAX  100000u
-#define THREADS_MAX 1024u
+#define REPEAT_MAX 100000u
 
 /* Texts of an option that may be repeated. At most as many as the command line has words. */
 struct texts {
@@ -178,7 +178,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
         arguments->reader = text;
         return 0;
     case KEY_THREADS:
-        options->threads = (unsigned)cli_option_count(state, "--threads", text, 1, THREADS_MAX);
+        options->threads =
+            (unsigned)cli_option_count(state, "--threads", text, 1, CORE_THREADS_MAX);
         return 0;
     case KEY_BUDGET:
         options->budget_bytes = cli_option_size(state, "--budget", text, 1, SIZE_MAX - 1);

@@ -6,10 +6,8 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "load/catalog_show.h"
+#include "policy/sizing.h"
 #include "pool/pool.h"
-
-/* SPEC B12: one resident model takes its weights times 1.2. */
-#define RESIDENT_EXTRA_DIVISOR 5u
 
 static raffia_status check_device(struct driver_device device)
 {
@@ -104,7 +102,8 @@ static raffia_status make_pool(const raffia_load_options *options, size_t needed
         .initial_bytes = needed,
         .threads = options->threads,
     };
-    if (!core_add(needed, needed / RESIDENT_EXTRA_DIVISOR, &pool_options.maximum_bytes))
+    /* The pool rounds up to the pages it gets. */
+    if (!policy_resident_model_bytes(needed, 1, &pool_options.maximum_bytes))
         return core_error(RAFFIA_ERROR_OVERFLOW,
                           "a pool for a model of %zu bytes does not fit into the address space",
                           needed);
