@@ -10,6 +10,7 @@
 #include "cli/options.h"
 #include "core/clock.h"
 #include "core/text.h"
+#include "load/dtype.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -63,22 +64,12 @@ struct arguments {
 
 static raffia_dtype parse_dtype(struct argp_state *state, const char *text)
 {
-    static const struct {
-        const char *name;
-        unsigned bits;
-    } dtypes[] = {
-#define ROW(name, bits) {#name, bits},
-        RAFFIA_DTYPE_LIST(ROW)
-#undef ROW
-    };
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (strcmp(text, dtypes[i].name) == 0) {
-            if (dtypes[i].bits % 8)
-                argp_error(state, "--dtype: the elements of %s are no whole bytes", text);
-            return (raffia_dtype)(i + 1);
-        }
-    argp_error(state, "--dtype: '%s' is no element type (write it like BF16, F32 or U8)", text);
-    return RAFFIA_DTYPE_NONE;
+    raffia_dtype dtype = catalog_dtype_find(text);
+    if (dtype == RAFFIA_DTYPE_NONE)
+        argp_error(state, "--dtype: '%s' is no element type (write it like BF16, F32 or U8)", text);
+    if (raffia_dtype_bits(dtype) % CATALOG_BYTE_BITS)
+        argp_error(state, "--dtype: the elements of %s are no whole bytes", text);
+    return dtype;
 }
 
 static void check_complete(struct argp_state *state, struct arguments *arguments)
