@@ -51,16 +51,8 @@ static raffia_status write_index(const char *directory, json_t *weight_map, uint
     raffia_status status = text && path ? RAFFIA_OK
                                         : core_error(RAFFIA_ERROR_OUT_OF_HOST_MEMORY,
                                                      "no memory for the index of the model");
-    struct output output;
     if (!status)
-        status = output_open(path, strlen(text), &output);
-    if (!status) {
-        status = output_write(&output, text, strlen(text));
-        if (status)
-            output_abandon(&output);
-        else
-            status = output_commit(&output, true);
-    }
+        status = output_write_whole(path, text, strlen(text));
     free(text);
     core_free(path);
     return status;
@@ -120,14 +112,6 @@ static void remove_directory(const char *directory, unsigned shards)
     rmdir(directory);
 }
 
-/* mkdtemp() makes directories that only their owner can enter. */
-static void widen_mode(const char *directory)
-{
-    mode_t mask = umask(0);
-    umask(mask);
-    (void)!chmod(directory, 0777 & ~mask);
-}
-
 static raffia_status place_directory(const char *temporary, const char *path)
 {
     if (rename(temporary, path))
@@ -148,7 +132,8 @@ static raffia_status make_directory(const struct model_order *order, struct mode
         core_free(temporary);
         return status;
     }
-    widen_mode(temporary);
+    /* mkdtemp() makes directories that only their owner can enter. */
+    (void)!chmod(temporary, output_mode(0777));
     raffia_status status = output_check_space(temporary, order->shape->bytes);
     if (!status)
         status = write_shards(order, writer, temporary);

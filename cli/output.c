@@ -18,7 +18,8 @@
 /* Largest single write: the interrupt flag is looked at in between. */
 #define WRITE_MAX ((size_t)8 << 20)
 
-char *output_directory_of(const char *path)
+/* To be freed with core_free(). */
+static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     if (!slash)
@@ -42,7 +43,7 @@ raffia_status output_check_space(const char *directory, uint64_t bytes)
                       directory, core_format_size(available, have), core_format_size(bytes, need));
 }
 
-raffia_status output_sync_directory(const char *directory)
+static raffia_status sync_directory(const char *directory)
 {
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
@@ -55,12 +56,11 @@ raffia_status output_sync_directory(const char *directory)
     return RAFFIA_OK;
 }
 
-/* mkstemp() makes files that only their owner can read; ours shall be like any other. */
-static void widen_mode(int fd)
+mode_t output_mode(mode_t wanted)
 {
     mode_t mask = umask(0);
     umask(mask);
-    (void)!fchmod(fd, 0666 & ~mask);
+    return wanted & ~mask;
 }
 
 static raffia_status create_temporary(struct output *output)
@@ -72,7 +72,8 @@ static raffia_status create_temporary(struct output *output)
     if (output->fd < 0)
         return core_error_errno(core_status_of_errno(errno), errno,
                                 "cannot create a file beside '%s'", output->path);
-    widen_mode(output->fd);
+    /* mkostemp() makes files that only their owner can read; ours shall be like any other. */
+    (void)!fchmod(output->fd, output_mode(0666));
     return RAFFIA_OK;
 }
 
@@ -86,7 +87,7 @@ static void forget(struct output *output)
 raffia_status output_open(const char *path, uint64_t bytes, struct output *output)
 {
     *output = (struct output){.fd = -1};
-    char *directory = output_directory_of(path);
+    char *directory = directory_of(path);
     raffia_status status = directory ? output_check_space(directory, bytes) : raffia_last_status();
     core_free(directory);
     if (status)
@@ -119,8 +120,8 @@ raffia_status output_write(struct output *output, const void *data, size_t bytes
 
 static raffia_status sync_parent(const char *path)
 {
-    char *directory = output_directory_of(path);
-    raffia_status status = directory ? output_sync_directory(directory) : raffia_last_status();
+    char *directory = directory_of(path);
+    raffia_status status = directory ? sync_directory(directory) : raffia_last_status();
     core_free(directory);
     return status;
 }
@@ -155,4 +156,17 @@ void output_abandon(struct output *output)
     close(output->fd);
     unlink(output->temporary);
     forget(output);
+}
+
+raffia_status output_write_whole(const char *path, const void *data, size_t bytes)
+{
+    struct output output;
+    raffia_status status = output_open(path, bytes, &output);
+    if (status)
+        return status;
+    status = output_write(&output, data, bytes);
+    if (!status)
+        return output_commit(&output, true);
+    output_abandon(&output);
+    return status;
 }
