@@ -6,15 +6,13 @@
 #include "cli/bench_load_rounds.h"
 #include "cli/command.h"
 #include "cli/fail.h"
+#include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/model_maker.h"
 #include "cli/options.h"
-#include "core/error.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -56,6 +54,9 @@ enum key {
 #define DEFAULT_BYTES ((size_t)2 << 30)
 #define DEFAULT_RUNS  5u
 #define RUNS_MAX      10000u
+
+/* Room for "/proc/self/fd/" and any int. */
+#define FD_PATH_MAX 40
 
 static const struct argp_option option_table[] = {
     {"size", KEY_SIZE, "SIZE", 0, "size of the model that is made (2GiB)", 0},
@@ -143,13 +144,12 @@ static raffia_status bench_new_model(const struct arguments *arguments)
     if (!status)
         status = make_model(path, arguments->bytes);
     if (!status) {
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-            status = core_error_errno(RAFFIA_ERROR_IO, errno, "cannot open '%s'", path);
+        int fd;
+        status = input_open(path, &fd);
         unlink(path);
-        char nameless[64];
-        snprintf(nameless, sizeof nameless, "/proc/self/fd/%d", fd);
-        if (fd >= 0) {
+        if (!status) {
+            char nameless[FD_PATH_MAX];
+            snprintf(nameless, sizeof nameless, "/proc/self/fd/%d", fd);
             status = bench_load_model(nameless, &arguments->plan);
             close(fd);
         }
