@@ -1,5 +1,6 @@
 #include "cli/bench_machine.h"
 
+#include "cli/format.h"
 #include "cli/json.h"
 #include "core/parallel.h"
 #include "core/text.h"
@@ -74,7 +75,7 @@ const char *bench_machine_text(const struct bench_machine *machine,
 {
     char memory[CORE_SIZE_TEXT_MAX];
     snprintf(buffer, BENCH_MACHINE_TEXT_MAX, "%s, %u core%s, %s, Linux %s%s%s", machine->cpu,
-             machine->cores, machine->cores == 1 ? "" : "s",
+             machine->cores, cli_plural(machine->cores),
              core_format_size(machine->memory_bytes, memory), machine->kernel,
              machine->hypervisor[0] ? ", under " : "", machine->hypervisor);
     return buffer;

@@ -143,9 +143,9 @@ static raffia_status report(const struct arguments *arguments, const struct mode
     char size[CORE_SIZE_TEXT_MAX], time[CLI_FORMAT_MAX], rate[CLI_FORMAT_MAX];
     printf("%s: %zu tensors, %s in %u file%s (%llu layers, hidden size %llu), seed %llu\n",
            arguments->path, shape->count, core_format_size(shape->bytes, size),
-           arguments->shards ? arguments->shards : 1, arguments->shards > 1 ? "s" : "",
-           (unsigned long long)shape->layers, (unsigned long long)shape->hidden,
-           (unsigned long long)arguments->seed);
+           arguments->shards ? arguments->shards : 1,
+           cli_plural(arguments->shards ? arguments->shards : 1), (unsigned long long)shape->layers,
+           (unsigned long long)shape->hidden, (unsigned long long)arguments->seed);
     printf("written in %s (%s)\n", cli_format_seconds(seconds, time),
            cli_format_rate((double)shape->bytes, seconds, rate));
     return RAFFIA_OK;
