@@ -14,7 +14,8 @@ raffia_status input_open(const char *path, int *fd_p)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return core_error_errno(core_status_of_errno(errno), errno, "cannot open '%s'", path);
+        return core_error_errno(core_status_of_errno(errno), errno, "%s: cannot open the file",
+                                path);
     *fd_p = fd;
     return RAFFIA_OK;
 }
@@ -27,10 +28,11 @@ raffia_status input_read(const char *path, int fd, uint64_t offset, void *to, si
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return core_error_errno(core_status_of_errno(errno), errno, "cannot read '%s'", path);
+            return core_error_errno(core_status_of_errno(errno), errno, "%s: cannot read the file",
+                                    path);
         if (got == 0)
             return core_error(RAFFIA_ERROR_CHANGED,
-                              "'%s' became shorter than it was when its header was read", path);
+                              "%s: the file became shorter since its header was read", path);
         done += (size_t)got;
     }
     return RAFFIA_OK;

@@ -116,7 +116,7 @@ static raffia_status place_directory(const char *temporary, const char *path)
 {
     if (rename(temporary, path))
         return core_error_errno(core_status_of_errno(errno), errno,
-                                "cannot rename the finished directory to '%s'", path);
+                                "%s: cannot put the finished directory there", path);
     return RAFFIA_OK;
 }
 
@@ -128,7 +128,7 @@ static raffia_status make_directory(const struct model_order *order, struct mode
     if (!mkdtemp(temporary)) {
         raffia_status status =
             core_error_errno(core_status_of_errno(errno), errno,
-                             "cannot create a directory beside '%s'", order->path);
+                             "%s: cannot create a directory beside it", order->path);
         core_free(temporary);
         return status;
     }
@@ -154,13 +154,14 @@ static raffia_status check_place(const struct model_order *order)
         return S_ISDIR(existing.st_mode)
                    ? RAFFIA_OK /* rename() takes the place of an empty one only */
                    : core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
-                                "'%s' exists and is no directory: shards need one", order->path);
+                                "%s: not a directory, which shards need", order->path);
     if (S_ISDIR(existing.st_mode))
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
-                          "'%s' is a directory: name a file, or ask for --shards", order->path);
+                          "%s: a directory; name a file, or ask for --shards", order->path);
     if (!order->replace)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
-                          "'%s' exists: remove it or say --force to replace it", order->path);
+                          "%s: the file exists; remove it or say --force to replace it",
+                          order->path);
     return RAFFIA_OK;
 }
 

@@ -133,10 +133,11 @@ static raffia_status mismatch(const struct job *job, struct verify_result *resul
     result->bad_offset = job->bad_offset;
     char name[CLI_NAME_MAX];
     return core_error(RAFFIA_ERROR_MISMATCH,
-                      "tensor '%s' is wrong from its byte %llu on (byte %llu of '%s'): it differs "
-                      "from %s",
-                      cli_format_name(tensor->name, name), (unsigned long long)job->bad_offset,
-                      (unsigned long long)(tensor->file_offset + job->bad_offset), tensor->file,
+                      "%s: tensor '%s' is wrong from its byte %llu on (byte %llu of the file): it "
+                      "differs from %s",
+                      tensor->file, cli_format_name(tensor->name, name),
+                      (unsigned long long)job->bad_offset,
+                      (unsigned long long)(tensor->file_offset + job->bad_offset),
                       job->by_pattern ? "the pattern the file says it was made with"
                                       : "what the file holds when it is read again");
 }
