@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/parallel.h"
+#include "core/settings.h"
 
 #include <raffia/device.h>
 
@@ -308,6 +309,9 @@ int cli_load(int argc, char **argv)
         .repeat = 1,
     };
     argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+    /* The library takes regular pages unless told otherwise; who runs this command wants to see. */
+    if (arguments.options.pages == RAFFIA_PAGES_DEFAULT && !core_setting_given(CORE_SETTING_PAGES))
+        arguments.options.pages = RAFFIA_PAGES_TRY;
     cli_interrupt_catch();
     int code = load(&arguments);
     core_free(arguments.patterns.items);

@@ -116,6 +116,10 @@ raffia_status load_options_resolve(const raffia_load_options *given, raffia_load
         status = check_choices(resolved);
     if (status)
         return status;
+    /* Said here, because a pool takes the default as leave to try: it is made on purpose elsewhere.
+     */
+    if (resolved->pages == RAFFIA_PAGES_DEFAULT)
+        resolved->pages = raffia_pages_mode_in_force();
     resolved->threads = core_thread_count(resolved->threads);
     if (resolved->header_limit_bytes == 0)
         resolved->header_limit_bytes = CATALOG_HEADER_BYTES_DEFAULT;
