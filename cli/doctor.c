@@ -9,7 +9,6 @@
 #include "cli/options.h"
 #include "cli/page_text.h"
 #include "core/memory.h"
-#include "core/text.h"
 
 #include <raffia/pool.h>
 

@@ -1,6 +1,5 @@
 /* What the facts mean, and what to do about it. */
 #include "cli/doctor.h"
-#include "core/error.h"
 #include "core/text.h"
 
 #include <assert.h>

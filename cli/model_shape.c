@@ -1,6 +1,5 @@
 #include "cli/model_shape.h"
 
-#include "core/error.h"
 #include "core/memory.h"
 #include "load/dtype.h"
 
