@@ -16,7 +16,6 @@
 
 #include <raffia/device.h>
 
-#include <stdlib.h>
 #include <string.h>
 
 static const char documentation[] =

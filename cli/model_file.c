@@ -9,6 +9,7 @@
 #include <endian.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Tensor bytes made at once; a multiple of the pattern's word. */

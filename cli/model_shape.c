@@ -4,7 +4,6 @@
 #include "load/dtype.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 /* Layers take this share of the bytes, in percent; embedding and head take the rest. */
 #define LAYER_SHARE 85

@@ -1,3 +1,4 @@
+/* Chunks of the host driver in real memory: made, mapped, read back, shared. */
 #include "driver/host/facts.h"
 #include "driver/host/host.h"
 #include "driver/host/pagemap.h"
