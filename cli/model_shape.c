@@ -1,10 +1,9 @@
 #include "cli/model_shape.h"
 
-#include "core/error.h"
 #include "core/memory.h"
+#include "load/dtype.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 /* Layers take this share of the bytes, in percent; embedding and head take the rest. */
 #define LAYER_SHARE 85
@@ -25,13 +24,8 @@
 /* Bytes of one element: every dtype here has whole ones. */
 static uint64_t element_bytes(raffia_dtype dtype)
 {
-    static const unsigned bits[] = {0,
-#define BITS(name, width) width,
-                                    RAFFIA_DTYPE_LIST(BITS)
-#undef BITS
-    };
-    assert(bits[dtype] % 8 == 0);
-    return bits[dtype] / 8;
+    assert(raffia_dtype_bits(dtype) % CATALOG_BYTE_BITS == 0);
+    return raffia_dtype_bits(dtype) / CATALOG_BYTE_BITS;
 }
 
 static uint64_t layer_elements(uint64_t hidden)

@@ -72,7 +72,8 @@ typedef struct raffia_load_options {
 
     /* Where to. At most one of pool, resource and memory is given. */
     const char *device;           /**< NULL = default device; ignored if pool or memory is given */
-    raffia_pages_mode pages;      /**< pages of the loader's own pool */
+    raffia_pages_mode pages;      /**< pages of the loader's own pool; unlike those of a pool made
+                                       with raffia_pool_create() they are regular by default */
     size_t page_size;             /**< as in raffia_pool_options */
     raffia_pool *pool;            /**< take the memory from this pool: one block if it has room in
                                        one piece, else one for each tensor. The pool is retained

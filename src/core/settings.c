@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/parallel.h"
 #include "core/text.h"
 
 #include <raffia/pages.h>
@@ -74,7 +75,7 @@ static const struct spec {
     [CORE_SETTING_DRIVER] = {.type = TYPE_CHOICE, .choices = driver_choices},
     [CORE_SETTING_POOL_SHARE] = {.type = TYPE_SHARE, .share_maximum = 0.16},
     [CORE_SETTING_POOL_MAXIMUM] = {.type = TYPE_SIZE},
-    [CORE_SETTING_THREADS] = {.type = TYPE_COUNT, .count_maximum = 1024},
+    [CORE_SETTING_THREADS] = {.type = TYPE_COUNT, .count_maximum = CORE_THREADS_MAX},
     [CORE_SETTING_LOAD_BUDGET] = {.type = TYPE_SIZE},
 };
 

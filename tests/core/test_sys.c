@@ -45,16 +45,13 @@ static void files_are_read_below_the_root(void **state)
 {
     (void)state;
     char text[32] = "";
-    assert_string_equal(sys_root(), "");
     write_file("hello\n", 6);
     sys_set_root(root);
-    assert_string_equal(sys_root(), root);
     assert_int_equal(sys_read_text("/file", text, sizeof text), 6);
     assert_string_equal(text, "hello\n");
     assert_int_equal(sys_read_text("/missing", text, sizeof text), -1);
     assert_int_equal(errno, ENOENT);
     sys_set_root(NULL);
-    assert_string_equal(sys_root(), "");
     assert_int_equal(sys_read_text("/file", text, sizeof text), -1);
     assert_true(sys_read_text("/proc/self/stat", text, sizeof text) > 0);
 }

@@ -1,3 +1,4 @@
+/* Numbers as text, read strictly and written for people. */
 #include "core/text.h"
 #include "support/cmocka.h"
 

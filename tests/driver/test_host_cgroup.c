@@ -1,3 +1,4 @@
+/* Limits of control groups, on machines that a fake root shows. */
 #include "driver/fake_root.h"
 #include "driver/host/cgroup.h"
 #include "support/cmocka.h"

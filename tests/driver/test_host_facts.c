@@ -1,3 +1,4 @@
+/* What the host driver reads of a machine, real and fake. */
 #include "driver/fake_root.h"
 #include "driver/host/facts.h"
 #include "driver/host/host.h"

@@ -72,7 +72,7 @@ static void refused_memory_was_never_touched(void **state)
     void *base;
     driver_chunk chunk;
     raffia_fallback_reason reason;
-    uint64_t handle[8];
+    uint64_t handle[DRIVER_HANDLE_WORDS];
     struct stat status;
     assert_ok(driver->range_reserve(0, spec.bytes, spec.page_size, &base));
     assert_ok(driver->chunk_create(0, &spec, &chunk, &reason));

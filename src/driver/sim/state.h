@@ -19,7 +19,6 @@
 #include "driver/sim/spans.h"
 
 #include <pthread.h>
-#include <sys/types.h>
 
 struct sim_stream;
 
