@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#define ATTEMPTS_MAX 50
+
 static struct test_directory directory;
 
 static int make_directory(void **state)
@@ -43,9 +45,15 @@ static void a_file_just_written_is_cached_and_a_dropped_one_is_not(void **state)
         skip();
     }
     assert_true(load_cached_share(fd, MIB, MIB) < 0.1);
-    core_fault_arm(1);
-    sampled = load_cached_share(fd, MIB, MIB);
-    assert_string_equal(core_fault_disarm(), "cachestat");
+    /* A probe asks for the page it misses. On a busy machine the page may be there before the
+     * kernel has answered, so the estimate is taken until one was quick enough. */
+    sampled = 1;
+    for (int attempt = 0; attempt < ATTEMPTS_MAX && sampled > 0.9; attempt++) {
+        assert_true(model_file_chill(path.text));
+        core_fault_arm(1);
+        sampled = load_cached_share(fd, MIB, MIB);
+        assert_string_equal(core_fault_disarm(), "cachestat");
+    }
     assert_true(sampled < 0.9);
     close(fd);
 }
