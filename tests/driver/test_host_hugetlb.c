@@ -100,8 +100,7 @@ static void a_pool_too_small_is_refused_whole(void **state)
     struct driver_chunk_spec spec = host_piece_spec(RAFFIA_PAGE_HUGETLB, 2);
     struct host_piece first;
     assert_ok(host_piece_get(&first, &spec));
-    expect_refusal(&spec, RAFFIA_ERROR_OUT_OF_MEMORY, RAFFIA_REASON_POOL_EMPTY,
-                   "2 asked, 1 free");
+    expect_refusal(&spec, RAFFIA_ERROR_OUT_OF_MEMORY, RAFFIA_REASON_POOL_EMPTY, "2 asked, 1 free");
     assert_error_mentions("to have 1 more");
     assert_int_equal(hugetlb_pages_available(), 1);
     assert_ok(host_piece_put(&first));

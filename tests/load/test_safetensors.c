@@ -6,6 +6,7 @@
 #include "load/safetensors.h"
 #include "safetensors_cases.h"
 #include "support/cmocka.h"
+#include "support/directory.h"
 #include "support/fault_loop.h"
 #include "support/log_capture.h"
 #include "support/random.h"

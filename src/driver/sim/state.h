@@ -74,6 +74,9 @@ void sim_adopt(void);
 void sim_acquire(void);
 void sim_leave(void);
 
+/* Sleeps. Pre: the lock is not held. */
+void sim_pause(unsigned microseconds);
+
 /* Gives back all memory and addresses of a device. Pre: its streams, events and modules are gone.
  */
 void sim_device_clear(struct sim_device *device);
