@@ -2,11 +2,11 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/process.h"
 #include "core/text.h"
 
 #include <raffia/pages.h>
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,8 +87,7 @@ union value {
 
 #define VALUE_TEXT_MAX 64
 
-/* Everything below is guarded by `lock`. Values are read on slow paths only. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Guarded by the lock of the process. Values are read on slow paths only. */
 static struct state {
     bool configured; /* by raffia_config_set(); `text` and `value` hold it */
     bool warned;     /* of a bad environment value */
@@ -176,9 +175,9 @@ static struct reading read_setting(enum core_setting setting)
 {
     struct core_error_record before;
     core_error_save(&before);
-    pthread_mutex_lock(&lock);
+    core_process_lock();
     struct reading reading = read_locked(setting);
-    pthread_mutex_unlock(&lock);
+    core_process_unlock();
     settle(setting, &reading, &before);
     if (!reading.given)
         parse(setting, table[setting].fallback, &reading.value);
@@ -236,12 +235,12 @@ raffia_status raffia_config_set(const char *name, const char *text)
                               "setting %s: the value is longer than %d characters", name,
                               VALUE_TEXT_MAX - 1);
     }
-    pthread_mutex_lock(&lock);
+    core_process_lock();
     struct state *state = &states[setting];
     state->configured = text != NULL;
     state->value = value;
     snprintf(state->text, sizeof state->text, "%s", text ? text : "");
-    pthread_mutex_unlock(&lock);
+    core_process_unlock();
     if (setting == CORE_SETTING_LOG)
         raffia_log_set_level((raffia_log_level)core_setting_choice(CORE_SETTING_LOG));
     return RAFFIA_OK;
@@ -255,12 +254,12 @@ raffia_status raffia_config_get(const char *name, char *buffer, size_t capacity)
         return status;
     struct core_error_record before;
     core_error_save(&before);
-    pthread_mutex_lock(&lock);
+    core_process_lock();
     struct reading reading = read_locked(setting);
     size_t length = strlen(reading.text);
     if (length < capacity)
         memcpy(buffer, reading.text, length + 1);
-    pthread_mutex_unlock(&lock);
+    core_process_unlock();
     settle(setting, &reading, &before);
     if (length >= capacity)
         return core_error(RAFFIA_ERROR_LIMIT,
