@@ -86,11 +86,26 @@ static void forget(struct output *output)
     *output = (struct output){.fd = -1};
 }
 
+/* The rename at the end would put a plain file in the place of a device, a pipe or a socket: for
+ * root it takes /dev/null away from the whole machine. */
+static raffia_status check_place(const char *path)
+{
+    struct stat existing;
+    if (stat(path, &existing) || S_ISREG(existing.st_mode))
+        return RAFFIA_OK;
+    return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                      "'%s' is there and is no regular file: only a regular file is replaced",
+                      path);
+}
+
 raffia_status output_open(const char *path, uint64_t bytes, struct output *output)
 {
     *output = (struct output){.fd = -1};
+    raffia_status status = check_place(path);
+    if (status)
+        return status;
     char *directory = directory_of(path);
-    raffia_status status = directory ? output_check_space(directory, bytes) : raffia_last_status();
+    status = directory ? output_check_space(directory, bytes) : raffia_last_status();
     core_free(directory);
     if (status)
         return status;

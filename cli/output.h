@@ -16,7 +16,8 @@ struct output {
     char *temporary; /* where it is now */
 };
 
-/* Starts a file. Fails, without leaving anything, if `bytes` of it would not fit on the disk. */
+/* Starts a file. Fails, without leaving anything, if `bytes` of it would not fit on the disk, or if
+ * something stands at `path` that is no regular file. */
 raffia_status output_open(const char *path, uint64_t bytes, struct output *output);
 
 /* CANCELLED if the user interrupted the command. */

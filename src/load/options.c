@@ -14,6 +14,9 @@
 /* Rather fewer readers than buffers below this size: small direct reads waste a fast disk. */
 #define WINDOW_BYTES_WORTHWHILE ((size_t)1 << 20)
 
+_Static_assert(CORE_LOAD_BUDGET_MIN == LOAD_STAGING_UNIT,
+               "every budget that the setting takes must be good for a buffer");
+
 static raffia_status check_destination(const raffia_load_options *options)
 {
     unsigned given = 0;

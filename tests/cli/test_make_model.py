@@ -181,7 +181,6 @@ def test_a_full_disk_is_noticed_first(tmp_path):
 
 def test_a_failed_write_removes_what_was_written(tmp_path):
     def limit_file_size():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 
     for extra in [], ["--shards", "2"]:
