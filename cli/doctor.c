@@ -255,7 +255,7 @@ int cli_doctor(int argc, char **argv)
     bool json = false;
     argp_parse(&argp, argc, argv, 0, NULL, &json);
     struct examination *examination = core_calloc(1, sizeof *examination);
-    raffia_status status = examination ? examine(examination) : raffia_last_status();
+    raffia_status status = examination ? examine(examination) : RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     if (!status && json)
         status = print_json(examination);
     else if (!status)

@@ -52,7 +52,7 @@ static json_t *text_as_ascii(const char *text)
 void cli_json_text(json_t *object, const char *key, const char *text)
 {
     json_t *value = text ? json_string(text) : json_null();
-    if (!value)
+    if (!value && text)
         value = text_as_ascii(text);
     cli_json_set(object, key, value);
 }

@@ -114,8 +114,10 @@ static void add_text(struct argp_state *state, struct texts *texts, const char *
 {
     if (!texts->items) {
         texts->items = core_calloc((size_t)state->argc, sizeof *texts->items);
-        if (!texts->items)
+        if (!texts->items) {
             argp_failure(state, CLI_FAILURE, 0, "%s", raffia_last_error());
+            return;
+        }
     }
     texts->items[texts->count++] = text;
 }
@@ -284,8 +286,8 @@ static int load(const struct arguments *arguments)
     if (!status) {
         outcome.device = device.name;
         outcome.reports = core_calloc(arguments->repeat, sizeof *outcome.reports);
-        status =
-            outcome.reports ? load_repeatedly(arguments, &outcome, &model) : raffia_last_status();
+        status = outcome.reports ? load_repeatedly(arguments, &outcome, &model)
+                                 : RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     }
     for (size_t i = 0; !status && i < arguments->extracts.count; i++)
         status = extract_tensor(model, arguments->extracts.items[i]);

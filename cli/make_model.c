@@ -74,13 +74,13 @@ static raffia_dtype parse_dtype(struct argp_state *state, const char *text)
 
 static void check_complete(struct argp_state *state, struct arguments *arguments)
 {
-    if (!arguments->path)
+    if (!arguments->path || !*arguments->path) {
         argp_error(state, "say where to write the model: OUT is missing");
+        return;
+    }
     if (!arguments->bytes)
         argp_error(state, "say how large the model shall be: --size is missing");
     size_t length = strlen(arguments->path);
-    if (length == 0)
-        argp_error(state, "OUT is empty");
     /* "directory/" names the same place as "directory"; the partial name is put behind it. */
     while (arguments->shards && length > 1 && arguments->path[length - 1] == '/')
         length--;

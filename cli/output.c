@@ -69,7 +69,7 @@ static raffia_status create_temporary(struct output *output)
 {
     output->temporary = core_asprintf("%s.partial-XXXXXX", output->path);
     if (!output->temporary)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     output->fd = mkostemp(output->temporary, O_CLOEXEC);
     if (output->fd < 0)
         return core_error_errno(core_status_of_errno(errno), errno,
@@ -90,12 +90,13 @@ raffia_status output_open(const char *path, uint64_t bytes, struct output *outpu
 {
     *output = (struct output){.fd = -1};
     char *directory = directory_of(path);
-    raffia_status status = directory ? output_check_space(directory, bytes) : raffia_last_status();
+    raffia_status status =
+        directory ? output_check_space(directory, bytes) : RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     core_free(directory);
     if (status)
         return status;
     output->path = core_strdup(path);
-    status = output->path ? create_temporary(output) : raffia_last_status();
+    status = output->path ? create_temporary(output) : RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     if (status)
         forget(output);
     return status;
@@ -123,7 +124,7 @@ raffia_status output_write(struct output *output, const void *data, size_t bytes
 static raffia_status sync_parent(const char *path)
 {
     char *directory = directory_of(path);
-    raffia_status status = directory ? sync_directory(directory) : raffia_last_status();
+    raffia_status status = directory ? sync_directory(directory) : RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     core_free(directory);
     return status;
 }
