@@ -142,7 +142,7 @@ static raffia_status bench_new_model(const struct arguments *arguments)
     char *path =
         core_asprintf("%s/raffia-bench-%d.safetensors", arguments->directory, (int)getpid());
     if (!path)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     raffia_status status = bench_load_check_memory(arguments->bytes);
     if (!status)
         status = make_model(path, arguments->bytes);

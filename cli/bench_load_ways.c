@@ -62,7 +62,7 @@ raffia_status load_subject_open(const char *path, struct load_subject *subject)
                               "%s: the files are too large for the address space", path);
     subject->checksums =
         core_calloc(raffia_model_tensor_count(subject->model), sizeof *subject->checksums);
-    return subject->checksums ? take_checksums(subject) : raffia_last_status();
+    return subject->checksums ? take_checksums(subject) : RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
 }
 
 void load_subject_free(struct load_subject *subject)

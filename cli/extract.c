@@ -11,7 +11,7 @@ raffia_status extract_tensor(const raffia_model *model, const char *request)
     const char *equals = strchr(request, '=');
     char *name = core_asprintf("%.*s", equals ? (int)(equals - request) : 0, request);
     if (!name)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     const raffia_tensor *tensor = raffia_model_tensor(model, name);
     raffia_status status =
         equals && tensor

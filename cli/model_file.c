@@ -95,7 +95,7 @@ static raffia_status write_content(struct model_writer *writer, struct output *o
 {
     void *piece = core_malloc(PIECE_BYTES);
     if (!piece)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     raffia_status status = write_header(output, header);
     for (size_t i = 0; !status && i < count; i++)
         status = write_tensor(writer, output, &tensors[i], piece);

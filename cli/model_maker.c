@@ -68,7 +68,7 @@ static raffia_status write_shard(struct model_writer *writer, const char *direct
                               "no memory for the index of the model");
     char *path = core_asprintf("%s/%s", directory, name);
     if (!path)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     raffia_status status = model_file_write(writer, path, tensors, count);
     core_free(path);
     return status;
@@ -124,7 +124,7 @@ static raffia_status make_directory(const struct model_order *order, struct mode
 {
     char *temporary = core_asprintf("%s.partial-XXXXXX", order->path);
     if (!temporary)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     if (!mkdtemp(temporary)) {
         raffia_status status =
             core_error_errno(core_status_of_errno(errno), errno,

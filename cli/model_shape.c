@@ -53,7 +53,7 @@ static void choose_dimensions(uint64_t bytes, struct model_shape *shape)
 static raffia_status add(struct model_shape *shape, char *name, uint64_t rows, uint64_t columns)
 {
     if (!name)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     struct model_tensor *tensor = &shape->tensors[shape->count++];
     *tensor = (struct model_tensor){
         .name = name,
@@ -110,7 +110,7 @@ raffia_status model_shape_make(uint64_t bytes, raffia_dtype dtype, struct model_
     size_t count = made.layers * TENSORS_PER_LAYER + TENSORS_BESIDE_THEM;
     made.tensors = core_calloc(count, sizeof *made.tensors);
     if (!made.tensors)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     raffia_status status = add_all(&made);
     if (status) {
         model_shape_free(&made);

@@ -112,7 +112,7 @@ static raffia_status check_share(void *context, unsigned thread, unsigned thread
     struct job *job = context;
     unsigned char *piece = core_malloc(PIECE_BYTES);
     if (!piece)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     raffia_status status = RAFFIA_OK;
     while (!status && !atomic_load(&job->found)) {
         size_t index = atomic_fetch_add(&job->next, 1);
