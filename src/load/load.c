@@ -9,6 +9,8 @@
 #include "load/options.h"
 #include "load/pipeline.h"
 
+#include <raffia/device.h>
+
 #include <errno.h>
 #include <inttypes.h>
 
@@ -64,8 +66,16 @@ static raffia_status check_unchanged(const struct catalog *catalog)
     return RAFFIA_OK;
 }
 
-static raffia_status fill(raffia_model **model_p, const raffia_load_options *options,
-                          double started)
+/* Memory that staging buffers may still take, now that the model has its own. */
+static size_t room_for_staging(void)
+{
+    raffia_device_info host;
+    if (raffia_device_query("host", &host) || host.total_bytes == 0)
+        return SIZE_MAX; /* not known */
+    return host.free_bytes;
+}
+
+static raffia_status fill(raffia_model **model_p, raffia_load_options *options, double started)
 {
     raffia_model *model = *model_p;
     raffia_load_report *report = &model->report;
@@ -76,6 +86,8 @@ static raffia_status fill(raffia_model **model_p, const raffia_load_options *opt
     load_model_place(model);
     double mapped = core_clock_seconds();
     report->map_seconds = mapped - before;
+    if (options->reader != RAFFIA_READER_BUFFERED)
+        load_options_fit_room(options, room_for_staging());
     status = load_plan_cut(&model->plan, options->window_bytes);
     if (!status)
         status = load_pipeline_run(model_p, options, started);

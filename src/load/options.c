@@ -87,8 +87,22 @@ static raffia_status check_choices(const raffia_load_options *options)
 
 /* Shrinks the windows so that each thread's buffer fits into the budget; where that would make them
  * too small to be worth while, threads are given up instead. */
-static raffia_status fit_budget(raffia_load_options *options)
+static void fit_budget(raffia_load_options *options)
 {
+    size_t window = core_align_up_unchecked(options->window_bytes, LOAD_STAGING_UNIT);
+    size_t share = options->budget_bytes / options->threads;
+    size_t least = core_min(window, core_min(WINDOW_BYTES_WORTHWHILE, options->budget_bytes));
+    options->window_bytes =
+        core_align_down(core_min(window, core_max(share, least)), LOAD_STAGING_UNIT);
+    options->threads =
+        (unsigned)core_min(options->threads, options->budget_bytes / options->window_bytes);
+}
+
+static raffia_status resolve_staging(raffia_load_options *options)
+{
+    options->threads = core_thread_count(options->threads);
+    if (options->window_bytes == 0)
+        options->window_bytes = WINDOW_BYTES_DEFAULT;
     if (options->budget_bytes == 0)
         options->budget_bytes = core_setting_size(CORE_SETTING_LOAD_BUDGET);
     if (options->budget_bytes < LOAD_STAGING_UNIT)
@@ -96,15 +110,17 @@ static raffia_status fit_budget(raffia_load_options *options)
                           "load options: a budget of %zu bytes is too small; one staging buffer "
                           "takes at least %zu",
                           options->budget_bytes, LOAD_STAGING_UNIT);
-    size_t window = options->window_bytes ? options->window_bytes : WINDOW_BYTES_DEFAULT;
-    window = core_align_up_unchecked(window, LOAD_STAGING_UNIT);
-    size_t share = options->budget_bytes / options->threads;
-    size_t least = core_min(window, core_min(WINDOW_BYTES_WORTHWHILE, options->budget_bytes));
-    options->window_bytes =
-        core_align_down(core_min(window, core_max(share, least)), LOAD_STAGING_UNIT);
-    options->threads =
-        (unsigned)core_min(options->threads, options->budget_bytes / options->window_bytes);
+    fit_budget(options);
     return RAFFIA_OK;
+}
+
+void load_options_fit_room(raffia_load_options *options, size_t room)
+{
+    size_t most = core_max(room / 2, LOAD_STAGING_UNIT);
+    if (options->budget_bytes <= most)
+        return;
+    options->budget_bytes = most;
+    fit_budget(options);
 }
 
 raffia_status load_options_resolve(const raffia_load_options *given, raffia_load_options *resolved)
@@ -123,8 +139,7 @@ raffia_status load_options_resolve(const raffia_load_options *given, raffia_load
      */
     if (resolved->pages == RAFFIA_PAGES_DEFAULT)
         resolved->pages = raffia_pages_mode_in_force();
-    resolved->threads = core_thread_count(resolved->threads);
     if (resolved->header_limit_bytes == 0)
         resolved->header_limit_bytes = CATALOG_HEADER_BYTES_DEFAULT;
-    return fit_budget(resolved);
+    return resolve_staging(resolved);
 }

@@ -19,4 +19,10 @@
  */
 raffia_status load_options_resolve(const raffia_load_options *given, raffia_load_options *resolved);
 
+/*
+ * Makes do with less where `room`, the bytes of memory still to be had, is short: buffers that
+ * filled it would not fail but get somebody killed. Half of it is left to others.
+ */
+void load_options_fit_room(raffia_load_options *options, size_t room);
+
 #endif

@@ -1,5 +1,6 @@
 /* The steps of growth: chunks are borrowed, put behind absent slots, and added to the space. */
 #include "core/checked.h"
+#include "core/text.h"
 #include "pool/pool_internal.h"
 
 size_t pool_budget(struct raffia_pool *pool)
@@ -23,9 +24,57 @@ void pool_drop_loaned(struct raffia_pool *pool, const struct pool_interval *inte
     core_error_restore(&cause);
 }
 
+/* Memory the device has for chunks that are not there yet; SIZE_MAX where it cannot tell. */
+static size_t device_room(const struct raffia_pool *pool)
+{
+    const struct driver_device device = pool->device;
+    struct core_error_record before;
+    raffia_device_info info;
+    core_error_save(&before);
+    /* Pages set aside for hugetlb are no part of the free memory. */
+    if (pool->kind == RAFFIA_PAGE_HUGETLB)
+        return SIZE_MAX;
+    if (device.driver->device_info(device.index, &info)) {
+        core_error_restore(&before);
+        return SIZE_MAX;
+    }
+    return info.total_bytes ? info.free_bytes : SIZE_MAX;
+}
+
+/* The driver looks for the room of one chunk at a time: of many that do not fit together it would
+ * fill all but the last, and leave the machine without memory meanwhile. */
+static raffia_status check_room(struct raffia_pool *pool, const struct pool_interval *interval,
+                                raffia_fallback_reason *reason)
+{
+    struct page_store_stats stats;
+    size_t absent = 0, slots = 0;
+    for (size_t i = pool_first_slot(pool, interval); i < pool_end_slot(pool, interval); i++)
+        if (pool->slots[i].state == POOL_SLOT_ABSENT) {
+            absent += pool_slot_bytes(pool, i);
+            slots++;
+        }
+    if (slots <= 1)
+        return RAFFIA_OK;
+    page_store_query(pool->store, &stats);
+    const size_t needed = absent - core_min(absent, stats.kept_bytes), room = device_room(pool);
+    if (needed <= room)
+        return RAFFIA_OK;
+    char asked[CORE_SIZE_TEXT_MAX], free_now[CORE_SIZE_TEXT_MAX];
+    *reason = RAFFIA_REASON_MEMORY;
+    return core_error(
+        RAFFIA_ERROR_OUT_OF_MEMORY,
+        "%s of %s pages are needed, but the device has %s free, limits of its control "
+        "groups included",
+        core_format_size(needed, asked), raffia_page_kind_name(pool->kind),
+        core_format_size(room, free_now));
+}
+
 raffia_status pool_fill(struct raffia_pool *pool, const struct pool_interval *interval,
                         raffia_fallback_reason *reason)
 {
+    raffia_status enough = check_room(pool, interval, reason);
+    if (enough)
+        return enough;
     for (size_t i = pool_first_slot(pool, interval); i < pool_end_slot(pool, interval); i++) {
         struct pool_slot *slot = &pool->slots[i];
         if (slot->state != POOL_SLOT_ABSENT)

@@ -143,17 +143,18 @@ def read_header(path):
 
 def write_safetensors(path, tensors, metadata=None):
     """Writes name -> (dtype, shape, bytes), independently of the code under test."""
-    header, data = {}, b""
+    header, end = {}, 0
     if metadata:
         header["__metadata__"] = metadata
     for name, (dtype, shape, content) in tensors.items():
-        offsets = [len(data), len(data) + len(content)]
+        offsets = [end, end + len(content)]
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": offsets}
-        data += content
+        end += len(content)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.writelines(content for _, _, content in tensors.values())
 
 
 @pytest.fixture

@@ -1,7 +1,9 @@
 """raffia load: round trips, what it finds, and what it leaves behind."""
 
+import contextlib
 import hashlib
 import os
+import pathlib
 import signal
 import struct
 
@@ -221,6 +223,30 @@ def test_a_budget_is_kept(model):
 
 
 # Pages.
+
+
+@contextlib.contextmanager
+def memory_limit(limit_bytes):
+    """What a child must call first to live in a control group with so much memory."""
+    group = pathlib.Path(f"/sys/fs/cgroup/memory/raffia-test-{os.getpid()}")
+    if not os.access(group.parent / "tasks", os.W_OK):
+        pytest.skip("no control group with a memory limit can be made")
+    group.mkdir()
+    try:
+        (group / "memory.limit_in_bytes").write_text(str(limit_bytes))
+        yield lambda: (group / "tasks").write_text("0")
+    finally:
+        group.rmdir()
+
+
+@pytest.mark.skipif(bool(os.environ.get("RAFFIA_SANITIZE")), reason="a sanitizer takes memory of its own")
+def test_staging_stays_within_a_memory_limit(tmp_path):
+    """Tensors too small to be read into place, of which the group holds just one set."""
+    path = tmp_path / "small.safetensors"
+    write_safetensors(path, {f"t{i}": ("U8", [48000], bytes(48000)) for i in range(1200)})
+    with memory_limit(64 << 20) as enter:
+        for reader in "direct", "auto":
+            raffia("load", path, "--pages", "off", "--threads", "16", "--reader", reader, preexec=enter)
 
 
 def no_pages_can_be_had():

@@ -102,6 +102,33 @@ static void budgets_hold(void **state)
     }
 }
 
+static void staging_makes_do_with_the_room_there_is(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t room;
+        unsigned threads_expected;
+        size_t window_expected;
+    } cases[] = {
+        {SIZE_MAX, 16, 4 * MIB}, {128 * MIB, 16, 4 * MIB}, {64 * MIB, 16, 2 * MIB},
+        {12 * MIB, 6, MIB},      {MIB, 1, 512 * KIB},      {0, 1, 64 * KIB},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        raffia_load_options resolved;
+        assert_ok(load_options_resolve(&LOAD_OPTIONS(.threads = 16), &resolved));
+        load_options_fit_room(&resolved, cases[i].room);
+        assert_int_equal(resolved.threads, cases[i].threads_expected);
+        assert_int_equal(resolved.window_bytes, cases[i].window_expected);
+    }
+    /* What was asked for stays where there is room for it. */
+    raffia_load_options resolved;
+    assert_ok(
+        load_options_resolve(&LOAD_OPTIONS(.threads = 2, .window_bytes = 64 * KIB), &resolved));
+    load_options_fit_room(&resolved, MIB);
+    assert_int_equal(resolved.threads, 2);
+    assert_int_equal(resolved.window_bytes, 64 * KIB);
+}
+
 static void options_of_a_newer_program_are_refused_if_used(void **state)
 {
     (void)state;
@@ -123,6 +150,7 @@ int main(void)
         cmocka_unit_test(defaults_are_filled_in),
         cmocka_unit_test(pages_follow_the_process_setting),
         cmocka_unit_test(budgets_hold),
+        cmocka_unit_test(staging_makes_do_with_the_room_there_is),
         cmocka_unit_test(options_of_a_newer_program_are_refused_if_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

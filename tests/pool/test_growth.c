@@ -280,6 +280,28 @@ static void a_growth_that_fails_half_way_leaves_nothing(void **state)
     drop_pool(pool);
 }
 
+/* Half of a request that cannot be met must not be taken from the system, not even for a moment. */
+static void chunks_that_do_not_fit_together_are_not_begun(void **state)
+{
+    (void)state;
+    fresh_device(&(struct sim_config){.capacity_bytes = 3 * TEST_CHUNK});
+    struct pool_plan plan = small_plan();
+    plan.initial_bytes = 4 * TEST_CHUNK;
+    raffia_pool *pool = NULL;
+    raffia_fallback_reason reason;
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, pool_create(&plan, &pool, &reason));
+    assert_int_equal(reason, RAFFIA_REASON_MEMORY);
+    assert_error_mentions("1 MiB of device pages are needed, but the device has 768 KiB free");
+
+    pool = make_pool_of(0, TEST_MAXIMUM);
+    void *block = NULL;
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, raffia_pool_alloc(pool, 4 * TEST_CHUNK, 0, &block));
+    assert_error_mentions("768 KiB free");
+    assert_int_equal(stats_of(pool).driver_calls, 0);
+    must_free(pool, must_alloc(pool, 3 * TEST_CHUNK));
+    drop_pool(pool);
+}
+
 static void chunks_already_borrowed_go_back_when_a_later_one_is_refused(void **state)
 {
     (void)state;
@@ -404,6 +426,7 @@ int main(void)
         TEST(idle_chunks_move_before_a_request_is_refused),
         TEST(idle_chunks_go_when_the_device_has_no_more),
         TEST(a_growth_that_fails_half_way_leaves_nothing),
+        TEST(chunks_that_do_not_fit_together_are_not_begun),
         TEST(chunks_already_borrowed_go_back_when_a_later_one_is_refused),
         TEST(a_request_robbed_of_its_free_space_is_served_all_the_same),
         TEST(a_misaligned_base_is_asked_for_again),
