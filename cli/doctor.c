@@ -9,7 +9,6 @@
 #include "cli/options.h"
 #include "cli/page_text.h"
 #include "core/memory.h"
-#include "core/text.h"
 
 #include <raffia/pool.h>
 
@@ -109,13 +108,14 @@ static void print_finding(const struct doctor_finding *finding)
 
 static void print_trial(const struct doctor_trial *trial)
 {
-    char kind[PAGE_TEXT_MAX];
+    char kind[PAGE_TEXT_MAX], evidence[PAGE_TEXT_MAX];
     page_text_kind(trial->kind, trial->page_size, kind);
     if (trial->status)
-        printf("%-8s %s: %s: %s\n", "no", kind, raffia_fallback_reason_name(trial->reason),
-               trial->message);
+        printf("%-8s %s: %s\n         why: %s\n", "no", kind,
+               raffia_fallback_reason_name(trial->reason), trial->message);
     else if (trial->verified)
-        printf("%-8s %s: made, mapped, and verified by %s\n", "ok", kind, trial->evidence);
+        printf("%-8s %s: made, mapped and %s\n", "ok", kind,
+               page_text_evidence(trial->evidence, evidence));
     else
         printf("%-8s %s: made and mapped; its size could not be read back\n", "ok", kind);
 }

@@ -19,6 +19,9 @@ void cli_interrupt_catch(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
+    /* Beyond ulimit -f a write then fails, and what was written is removed. */
+    action = (struct sigaction){.sa_handler = SIG_IGN};
+    sigaction(SIGXFSZ, &action, NULL);
 }
 
 bool cli_interrupted(void)

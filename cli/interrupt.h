@@ -7,7 +7,8 @@
 
 #include <stdbool.h>
 
-/* From now on the signals raise the flag instead of ending the process. */
+/* From now on the signals raise the flag instead of ending the process. SIGXFSZ is ignored: it
+ * would end the process before it can clean up. */
 void cli_interrupt_catch(void);
 
 bool cli_interrupted(void);

@@ -3,6 +3,7 @@
 #include "core/error.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Digits that a double needs to come back as it was are 17; nine tell nanoseconds in a second. */

@@ -10,7 +10,9 @@
 #include <argp.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct command {
     const char *name;
@@ -71,14 +73,22 @@ static int dispatch(int argc, char **argv)
     return CLI_USAGE;
 }
 
+/* A full disk or a closed pipe shows up only when the last bytes are flushed. Done at exit, because
+ * argp ends the process by itself behind a --help. */
+static void finish_output(void)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        return;
+    core_error_errno(RAFFIA_ERROR_IO, errno, "cannot write to standard output");
+    _exit(cli_fail_last(false, NULL));
+}
+
 int main(int argc, char **argv)
 {
     argp_err_exit_status = CLI_USAGE;
-    int code = dispatch(argc, argv);
-    /* A full disk or a closed pipe shows up only when the last bytes are flushed. */
-    if ((fflush(stdout) || ferror(stdout)) && code == CLI_OK) {
-        core_error_errno(RAFFIA_ERROR_IO, errno, "cannot write to standard output");
-        return cli_fail_last(false, NULL);
+    if (atexit(finish_output)) {
+        fputs("raffia: no memory to begin with\n", stderr);
+        return CLI_FAILURE;
     }
-    return code;
+    return dispatch(argc, argv);
 }

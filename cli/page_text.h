@@ -9,6 +9,9 @@
 /* Room for any text made here. */
 #define PAGE_TEXT_MAX 320
 
+/* "verified by pagemap", "verified by construction". */
+const char *page_text_evidence(const char *evidence, char buffer[static PAGE_TEXT_MAX]);
+
 /* "2 MiB hugetlb". */
 const char *page_text_kind(raffia_page_kind kind, size_t size, char buffer[static PAGE_TEXT_MAX]);
 

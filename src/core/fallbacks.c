@@ -1,16 +1,16 @@
 #include "core/fallbacks.h"
 
 #include "core/log.h"
+#include "core/process.h"
 #include "core/text.h"
 
-#include <pthread.h>
 #include <string.h>
 
 /* Kinds x sizes x reasons that can really occur are far fewer; what does not fit is lumped together
  * in the last row. */
 #define ROWS_MAX 64
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Both guarded by the lock of the process. */
 static raffia_fallback_count rows[ROWS_MAX];
 static size_t row_count;
 
@@ -40,9 +40,9 @@ void core_fallback(raffia_page_kind from_kind, size_t from_size, raffia_page_kin
                                   .to_kind = to_kind,
                                   .to_size = to_size,
                                   .reason = reason};
-    pthread_mutex_lock(&lock);
+    core_process_lock();
     uint64_t count = count_step(&step);
-    pthread_mutex_unlock(&lock);
+    core_process_unlock();
 
     char from_text[CORE_SIZE_TEXT_MAX], to_text[CORE_SIZE_TEXT_MAX];
     core_log(count == 1 ? RAFFIA_LOG_WARN : RAFFIA_LOG_INFO, "no %s %s pages (%s: %s); %s%s%s%s",
@@ -55,10 +55,10 @@ void core_fallback(raffia_page_kind from_kind, size_t from_size, raffia_page_kin
 
 size_t raffia_fallbacks(raffia_fallback_count *copy, size_t capacity)
 {
-    pthread_mutex_lock(&lock);
+    core_process_lock();
     size_t count = row_count;
     if (capacity > 0)
         memcpy(copy, rows, (count < capacity ? count : capacity) * sizeof *copy);
-    pthread_mutex_unlock(&lock);
+    core_process_unlock();
     return count;
 }

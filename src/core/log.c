@@ -1,8 +1,8 @@
 #include "core/log.h"
 
+#include "core/process.h"
 #include "core/settings.h"
 
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,8 +12,7 @@
 
 static atomic_int level_in_force = LEVEL_UNREAD;
 
-/* The sink and its context change together. */
-static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER;
+/* The sink and its context change together, under the lock of the process. */
 static raffia_log_sink user_sink;
 static void *user_context;
 
@@ -50,10 +49,10 @@ void raffia_log_set_level(raffia_log_level level)
 
 void raffia_log_set_sink(raffia_log_sink sink, void *context)
 {
-    pthread_mutex_lock(&sink_lock);
+    core_process_lock();
     user_sink = sink;
     user_context = context;
-    pthread_mutex_unlock(&sink_lock);
+    core_process_unlock();
 }
 
 void core_log_write(raffia_log_level level, const char *format, ...)
@@ -64,10 +63,10 @@ void core_log_write(raffia_log_level level, const char *format, ...)
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
 
-    pthread_mutex_lock(&sink_lock);
+    core_process_lock();
     raffia_log_sink sink = user_sink;
     void *context = user_context;
-    pthread_mutex_unlock(&sink_lock);
+    core_process_unlock();
     if (sink)
         sink(context, level, line);
     else

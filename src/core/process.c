@@ -13,16 +13,31 @@ static atomic_ulong generation;
 
 static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
 
+static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void lock_before_fork(void)
+{
+    pthread_mutex_lock(&process_lock);
+}
+
+static void unlock_in_parent(void)
+{
+    pthread_mutex_unlock(&process_lock);
+}
+
 /* The child has one thread when this runs. A second registration is impossible, so the number rises
  * by one for each fork. */
-static void count_fork(void)
+static void enter_child(void)
 {
     atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&process_lock);
 }
 
 static void watch_forks(void)
 {
-    int error = core_fault("pthread_atfork") ? ENOMEM : pthread_atfork(NULL, NULL, count_fork);
+    int error = core_fault("pthread_atfork")
+                    ? ENOMEM
+                    : pthread_atfork(lock_before_fork, unlock_in_parent, enter_child);
     if (!error)
         atomic_store_explicit(&generation, 1, memory_order_relaxed);
 }
@@ -36,4 +51,15 @@ unsigned long core_fork_generation(void)
     now = atomic_load_explicit(&generation, memory_order_relaxed);
     /* Without a callback the process number does the same, at the price of a system call. */
     return now ? now : (unsigned long)getpid();
+}
+
+void core_process_lock(void)
+{
+    pthread_once(&watch_once, watch_forks);
+    pthread_mutex_lock(&process_lock);
+}
+
+void core_process_unlock(void)
+{
+    pthread_mutex_unlock(&process_lock);
 }

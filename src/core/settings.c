@@ -1,12 +1,14 @@
 #include "core/settings.h"
 
+#include "core/checked.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/parallel.h"
+#include "core/process.h"
 #include "core/text.h"
 
 #include <raffia/pages.h>
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,20 +64,27 @@ static const raffia_setting table[CORE_SETTING_COUNT] = {
                                   "staging memory of one load"},
 };
 
+/* No processor this runs on has smaller pages. */
+#define SMALLEST_PAGE ((size_t)4096)
+
 static const struct spec {
     enum type type;
     const struct choice *choices; /* TYPE_CHOICE */
+    size_t size_minimum;          /* TYPE_SIZE */
+    bool power_of_two;            /* TYPE_SIZE */
     double share_maximum;         /* TYPE_SHARE */
     uint64_t count_maximum;       /* TYPE_COUNT */
 } specs[CORE_SETTING_COUNT] = {
     [CORE_SETTING_PAGES] = {.type = TYPE_CHOICE, .choices = pages_choices},
-    [CORE_SETTING_PAGE_SIZE] = {.type = TYPE_SIZE},
+    [CORE_SETTING_PAGE_SIZE] = {.type = TYPE_SIZE,
+                                .size_minimum = SMALLEST_PAGE,
+                                .power_of_two = true},
     [CORE_SETTING_LOG] = {.type = TYPE_CHOICE, .choices = log_choices},
     [CORE_SETTING_DRIVER] = {.type = TYPE_CHOICE, .choices = driver_choices},
     [CORE_SETTING_POOL_SHARE] = {.type = TYPE_SHARE, .share_maximum = 0.16},
     [CORE_SETTING_POOL_MAXIMUM] = {.type = TYPE_SIZE},
-    [CORE_SETTING_THREADS] = {.type = TYPE_COUNT, .count_maximum = 1024},
-    [CORE_SETTING_LOAD_BUDGET] = {.type = TYPE_SIZE},
+    [CORE_SETTING_THREADS] = {.type = TYPE_COUNT, .count_maximum = CORE_THREADS_MAX},
+    [CORE_SETTING_LOAD_BUDGET] = {.type = TYPE_SIZE, .size_minimum = CORE_LOAD_BUDGET_MIN},
 };
 
 union value {
@@ -87,8 +96,7 @@ union value {
 
 #define VALUE_TEXT_MAX 64
 
-/* Everything below is guarded by `lock`. Values are read on slow paths only. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Guarded by the lock of the process. Values are read on slow paths only. */
 static struct state {
     bool configured; /* by raffia_config_set(); `text` and `value` hold it */
     bool warned;     /* of a bad environment value */
@@ -111,13 +119,30 @@ static raffia_status parse_choice(const struct choice *choices, const char *text
     return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%s' is none of %s", text, allowed);
 }
 
+static raffia_status parse_size(const struct spec *spec, const char *text, size_t *size_p)
+{
+    size_t size;
+    raffia_status status = core_parse_size(text, &size);
+    if (status)
+        return status;
+    char least[CORE_SIZE_TEXT_MAX];
+    if (size < spec->size_minimum)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%s' is less than the %s needed", text,
+                          core_format_size(spec->size_minimum, least));
+    if (spec->power_of_two && !core_is_power_of_two(size))
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "'%s' is not a power of two; 2MiB and 1GiB are usual", text);
+    *size_p = size;
+    return RAFFIA_OK;
+}
+
 static raffia_status parse(enum core_setting setting, const char *text, union value *value)
 {
     const struct spec *spec = &specs[setting];
     raffia_status status;
     switch (spec->type) {
     case TYPE_SIZE:
-        return core_parse_size(text, &value->size);
+        return parse_size(spec, text, &value->size);
     case TYPE_COUNT:
         return core_parse_count(text, spec->count_maximum, &value->count);
     case TYPE_CHOICE:
@@ -176,9 +201,9 @@ static struct reading read_setting(enum core_setting setting)
 {
     struct core_error_record before;
     core_error_save(&before);
-    pthread_mutex_lock(&lock);
+    core_process_lock();
     struct reading reading = read_locked(setting);
-    pthread_mutex_unlock(&lock);
+    core_process_unlock();
     settle(setting, &reading, &before);
     if (!reading.given)
         parse(setting, table[setting].fallback, &reading.value);
@@ -236,12 +261,12 @@ raffia_status raffia_config_set(const char *name, const char *text)
                               "setting %s: the value is longer than %d characters", name,
                               VALUE_TEXT_MAX - 1);
     }
-    pthread_mutex_lock(&lock);
+    core_process_lock();
     struct state *state = &states[setting];
     state->configured = text != NULL;
     state->value = value;
     snprintf(state->text, sizeof state->text, "%s", text ? text : "");
-    pthread_mutex_unlock(&lock);
+    core_process_unlock();
     if (setting == CORE_SETTING_LOG)
         raffia_log_set_level((raffia_log_level)core_setting_choice(CORE_SETTING_LOG));
     return RAFFIA_OK;
@@ -255,12 +280,12 @@ raffia_status raffia_config_get(const char *name, char *buffer, size_t capacity)
         return status;
     struct core_error_record before;
     core_error_save(&before);
-    pthread_mutex_lock(&lock);
+    core_process_lock();
     struct reading reading = read_locked(setting);
     size_t length = strlen(reading.text);
     if (length < capacity)
         memcpy(buffer, reading.text, length + 1);
-    pthread_mutex_unlock(&lock);
+    core_process_unlock();
     settle(setting, &reading, &before);
     if (length >= capacity)
         return core_error(RAFFIA_ERROR_LIMIT,

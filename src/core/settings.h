@@ -27,6 +27,9 @@ enum core_driver_choice {
     CORE_DRIVER_SIM,
 };
 
+/* Least staging memory of a load: one buffer. */
+#define CORE_LOAD_BUDGET_MIN ((size_t)64 << 10)
+
 /* The value in force. A bad environment value is warned of once, here, and the default returned.
  * The setting must be of the type read. */
 size_t core_setting_size(enum core_setting setting);

@@ -12,12 +12,21 @@
 #include <errno.h>
 #include <inttypes.h>
 
+static raffia_status check_place(raffia_model **model_p)
+{
+    return model_p ? RAFFIA_OK
+                   : core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                                "there is no place to put the model (model_p is NULL)");
+}
+
 raffia_status raffia_model_inspect(const char *path, const raffia_load_options *options,
                                    raffia_model **model_p)
 {
     raffia_load_options resolved;
     raffia_model *model;
-    raffia_status status = load_options_resolve(options, &resolved);
+    raffia_status status = check_place(model_p);
+    if (!status)
+        status = load_options_resolve(options, &resolved);
     if (!status)
         status = load_model_open(path, &resolved, &model);
     if (status)
@@ -88,7 +97,9 @@ raffia_status raffia_model_load(const char *path, const raffia_load_options *opt
     double started = core_clock_seconds();
     raffia_load_options resolved;
     raffia_model *model;
-    raffia_status status = load_options_resolve(options, &resolved);
+    raffia_status status = check_place(model_p);
+    if (!status)
+        status = load_options_resolve(options, &resolved);
     if (!status)
         status = load_model_open(path, &resolved, &model);
     if (status)

@@ -53,6 +53,11 @@ static raffia_status read_request(const raffia_pool_options *options, struct req
                           "a pool needs a maximum and a chunk size; 0 chooses them");
     request->mode = mode_of(o->pages);
     request->page_size = o->page_size ? o->page_size : core_setting_size(CORE_SETTING_PAGE_SIZE);
+    if (!core_is_power_of_two(request->page_size) || request->page_size < GRANULE_DEFAULT)
+        return core_error(
+            RAFFIA_ERROR_INVALID_ARGUMENT,
+            "page size %zu is not a power of two from %u on; 2 MiB and 1 GiB are usual",
+            request->page_size, GRANULE_DEFAULT);
     request->granule = o->granule == RAFFIA_NONE ? request->page_size
                        : o->granule              ? o->granule
                                                  : GRANULE_DEFAULT;

@@ -45,11 +45,12 @@ def test_an_unknown_option_is_a_usage_error(command):
     assert "--no-such-option" in result.err
 
 
-def test_output_that_cannot_be_written_is_a_failure():
+@pytest.mark.parametrize("arguments", [["--help"], ["load", "--help"], ["bench", "load", "--help"]])
+def test_output_that_cannot_be_written_is_a_failure(arguments):
     if not os.path.exists("/dev/full"):
         pytest.skip("there is no /dev/full")
     with open("/dev/full", "w") as full:
-        done = subprocess.run([CLI, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run([CLI, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == FAILURE
     assert done.stderr.startswith("raffia: cannot write")
 

@@ -173,6 +173,18 @@ def test_a_failed_extract_leaves_nothing(plain, tmp_path):
     assert sorted(os.listdir(tmp_path)) == before
 
 
+def test_only_a_regular_file_is_replaced(plain, tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    before = sorted(os.listdir(tmp_path))
+    for path in pipe, link:
+        for line in ["load", plain, "--extract", f"t1={path}"], ["make-model", path, "--size", "64KiB", "--force"]:
+            assert "no regular file" in raffia(*line, expect=FAILURE).err
+    assert pipe.is_fifo() and link.is_symlink()
+    assert sorted(os.listdir(tmp_path)) == before
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -181,7 +181,6 @@ def test_a_full_disk_is_noticed_first(tmp_path):
 
 def test_a_failed_write_removes_what_was_written(tmp_path):
     def limit_file_size():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 
     for extra in [], ["--shards", "2"]:
@@ -211,7 +210,7 @@ def stop_in_the_middle(tmp_path, signal_number, *extra):
 @pytest.mark.parametrize("extra", [[], ["--shards", "3"]])
 def test_an_interrupt_leaves_nothing(tmp_path, signal_number, extra):
     code, err = stop_in_the_middle(tmp_path, signal_number, *extra)
-    assert code == FAILURE and err.startswith("raffia: interrupted")
+    assert code == FAILURE and "interrupted" in err
     assert leftovers(tmp_path) == []
 
 

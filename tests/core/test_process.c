@@ -1,8 +1,14 @@
+/* Fork generations: what a child sees of them. */
 #include "core/fault.h"
 #include "core/process.h"
 #include "support/cmocka.h"
 
+#include <raffia/config.h>
+#include <raffia/log.h>
+#include <raffia/pages.h>
+
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,6 +109,43 @@ static void all_threads_see_the_same_generation(void **state)
         assert_true(seen[i] == core_fork_generation());
 }
 
+enum { FORKS = 200, HANG_SECONDS = 10 };
+
+static atomic_bool enough;
+
+static void *use_the_tables(void *nothing)
+{
+    char text[64];
+    while (!atomic_load(&enough)) {
+        (void)!raffia_config_get("pages", text, sizeof text);
+        (void)raffia_fallbacks(NULL, 0);
+        raffia_log_set_sink(NULL, NULL);
+    }
+    return nothing;
+}
+
+static int uses_the_tables_too(unsigned long nobody)
+{
+    char text[64];
+    (void)nobody;
+    alarm(HANG_SECONDS); /* a lock that nobody will open ends it */
+    raffia_log_set_sink(NULL, NULL);
+    (void)raffia_fallbacks(NULL, 0);
+    return raffia_config_get("pages", text, sizeof text) ? CHILD_FAILED : AS_EXPECTED;
+}
+
+static void a_child_never_inherits_a_lock_that_is_held(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    atomic_store(&enough, false);
+    assert_int_equal(pthread_create(&thread, NULL, use_the_tables, NULL), 0);
+    for (int i = 0; i < FORKS; i++)
+        assert_int_equal(in_child(uses_the_tables_too, 0), AS_EXPECTED);
+    atomic_store(&enough, true);
+    pthread_join(thread, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -110,6 +153,7 @@ int main(void)
         cmocka_unit_test(the_generation_changes_only_by_fork),
         cmocka_unit_test(a_grandchild_differs_from_both_ancestors),
         cmocka_unit_test(all_threads_see_the_same_generation),
+        cmocka_unit_test(a_child_never_inherits_a_lock_that_is_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

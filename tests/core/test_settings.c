@@ -102,9 +102,12 @@ static void a_bad_config_call_changes_nothing(void **state)
     (void)state;
     assert_ok(raffia_config_set("threads", "7"));
     static const char *const bad[][2] = {
-        {"threads", "1025"},    {"threads", "-1"},    {"threads", "many"},   {"threads", ""},
-        {"pages", "yes"},       {"pages", "ON"},      {"pool_share", "17%"}, {"pool_share", "8"},
-        {"page_size", "2 MiB"}, {"driver", "opencl"}, {"log", "loud"},
+        {"threads", "1025"},      {"threads", "-1"},     {"threads", "many"},
+        {"threads", ""},          {"pages", "yes"},      {"pages", "ON"},
+        {"pool_share", "17%"},    {"pool_share", "8"},   {"page_size", "2 MiB"},
+        {"driver", "opencl"},     {"log", "loud"},       {"page_size", "3MiB"},
+        {"page_size", "0"},       {"page_size", "2KiB"}, {"page_size", "none"},
+        {"load_budget", "65535"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, raffia_config_set(bad[i][0], bad[i][1]));
@@ -171,6 +174,18 @@ static void a_bad_value_in_the_environment_is_warned_of_once(void **state)
     /* And a good value is taken as soon as there is one. */
     setenv("RAFFIA_LOAD_BUDGET", "1MiB", 1);
     assert_int_equal(core_setting_size(CORE_SETTING_LOAD_BUDGET), 1 << 20);
+}
+
+static void a_value_out_of_range_is_as_bad_as_one_that_does_not_parse(void **state)
+{
+    (void)state;
+    setenv("RAFFIA_PAGE_SIZE", "3MiB", 1);
+    setenv("RAFFIA_LOAD_BUDGET", "1", 1);
+    log_capture_start(); /* keeps the warnings off the screen */
+    assert_int_equal(core_setting_size(CORE_SETTING_PAGE_SIZE), 2 << 20);
+    assert_int_equal(core_setting_size(CORE_SETTING_LOAD_BUDGET), 64 << 20);
+    assert_false(core_setting_given(CORE_SETTING_PAGE_SIZE));
+    assert_false(core_setting_given(CORE_SETTING_LOAD_BUDGET));
 }
 
 static void asking_for_the_text_warns_too(void **state)
@@ -282,6 +297,7 @@ int main(void)
         TEST(a_bad_value_in_the_environment_is_warned_of_once),
         TEST(asking_for_the_text_warns_too),
         TEST(a_quiet_log_hears_no_warning),
+        TEST(a_value_out_of_range_is_as_bad_as_one_that_does_not_parse),
         TEST(the_log_setting_is_the_log_level),
         TEST(a_sink_may_ask_for_the_setting_it_is_warned_of),
         TEST(settings_may_be_changed_by_several_threads),

@@ -156,6 +156,9 @@ static void failures_name_the_file(void **state)
     assert_error_mentions(path.text);
     assert_error_mentions("'missing'");
     assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, raffia_model_load(NULL, NULL, &model));
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, raffia_model_load(path.text, NULL, NULL));
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, raffia_model_inspect(path.text, NULL, NULL));
+    assert_error_mentions("model_p");
     struct test_path absent = test_path_in(&directory, "absent");
     assert_status(RAFFIA_ERROR_NOT_FOUND, raffia_model_load(absent.text, NULL, &model));
     assert_error_mentions(absent.text);

@@ -247,6 +247,8 @@ static void bad_options_are_refused_by_name(void **state)
     options = small_pool();
     options.page_size = 3 * MIB;
     refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "power of two");
+    options.page_size = 3;
+    refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "page size 3 ");
     options = small_pool();
     options.initial_bytes = 64 * MIB;
     refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "exceeds its maximum");
