@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-
 static struct test_directory directory;
 
 static int make_directory(void **state)
