@@ -143,19 +143,6 @@ raffia_status core_parse_count(const char *text, uint64_t maximum, uint64_t *cou
     return RAFFIA_OK;
 }
 
-raffia_status core_parse_bool(const char *text, bool *value_p)
-{
-    static const char *const words[2][4] = {{"0", "false", "no", "off"},
-                                            {"1", "true", "yes", "on"}};
-    for (int value = 0; value < 2; value++)
-        for (int i = 0; i < 4; i++)
-            if (strcmp(text, words[value][i]) == 0) {
-                *value_p = value == 1;
-                return RAFFIA_OK;
-            }
-    return not_a("a switch", text, "on or off");
-}
-
 const char *core_format_size(size_t bytes, char buffer[static CORE_SIZE_TEXT_MAX])
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};

@@ -20,9 +20,6 @@ raffia_status core_parse_share(const char *text, double *share_p);
 /* An unsigned decimal number of at most `maximum`. */
 raffia_status core_parse_count(const char *text, uint64_t maximum, uint64_t *count_p);
 
-/* "1", "true", "yes", "on" / "0", "false", "no", "off". */
-raffia_status core_parse_bool(const char *text, bool *value_p);
-
 /* Room for any text of core_format_size(). */
 #define CORE_SIZE_TEXT_MAX 32
 

@@ -61,7 +61,7 @@ static void sizes_are_parsed_strictly(void **state)
         refuses(bad[i]);
 }
 
-static void shares_counts_and_switches(void **state)
+static void shares_and_counts(void **state)
 {
     (void)state;
     double share = -1;
@@ -90,18 +90,6 @@ static void shares_counts_and_switches(void **state)
     assert_status(RAFFIA_ERROR_INVALID_ARGUMENT,
                   core_parse_count("18446744073709551616", UINT64_MAX, &count));
     assert_int_equal(count, 16);
-    static const char *const words[][2] = {
-        {"0", "1"}, {"false", "true"}, {"no", "yes"}, {"off", "on"}};
-    bool on = false;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        assert_ok(core_parse_bool(words[i][1], &on));
-        assert_true(on);
-        assert_ok(core_parse_bool(words[i][0], &on));
-        assert_false(on);
-    }
-    static const char *const no_switches[] = {"maybe", "", "ON", "2", "yes "};
-    for (size_t i = 0; i < sizeof no_switches / sizeof *no_switches; i++)
-        assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, core_parse_bool(no_switches[i], &on));
 }
 
 static void sizes_are_formatted_for_people(void **state)
@@ -127,7 +115,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_are_parsed_strictly),
-        cmocka_unit_test(shares_counts_and_switches),
+        cmocka_unit_test(shares_and_counts),
         cmocka_unit_test(sizes_are_formatted_for_people),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
