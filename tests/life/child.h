@@ -7,6 +7,16 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/*
+ * A sanitizer takes memory and addresses of its own, and a child forked by one thread of many may
+ * inherit its allocator's locks from the others (gcc 12).
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
+
 /* Returns the exit code. Runs with default signal handlers: those of cmocka belong to the parent.
  */
 typedef int (*child_body)(void *context);

@@ -174,13 +174,6 @@ static void few_descriptors_are_a_clean_error(void **state)
     sweep(use_shareable_chunks, RLIMIT_NOFILE, 0, 1, DESCRIPTORS);
 }
 
-/* Sanitizers address terabytes. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED true
-#else
-#define SANITIZED false
-#endif
-
 static void little_address_space_is_a_clean_error(void **state)
 {
     (void)state;
