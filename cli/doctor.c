@@ -115,7 +115,7 @@ static void print_trial(const struct doctor_trial *trial)
         printf("%-8s %s: %s: %s\n", "no", kind, raffia_fallback_reason_name(trial->reason),
                trial->message);
     else if (trial->verified)
-        printf("%-8s %s: made, mapped, and verified by %s\n", "ok", kind, trial->evidence);
+        printf("%-8s %s: made, mapped, and verified (%s)\n", "ok", kind, trial->evidence);
     else
         printf("%-8s %s: made and mapped; its size could not be read back\n", "ok", kind);
 }

@@ -17,9 +17,9 @@ const char *page_text_report(const raffia_page_report *pages, char buffer[static
     char asked[PAGE_TEXT_MAX], got[PAGE_TEXT_MAX], part[CORE_SIZE_TEXT_MAX];
     char whole[CORE_SIZE_TEXT_MAX], proof[PAGE_TEXT_MAX / 2];
     if (pages->verified_size)
-        snprintf(proof, sizeof proof, "verified by %s in %s of %s", pages->evidence,
+        snprintf(proof, sizeof proof, "verified in %s of %s (%s)",
                  core_format_size(pages->verified_bytes, part),
-                 core_format_size(pages->total_bytes, whole));
+                 core_format_size(pages->total_bytes, whole), pages->evidence);
     else
         snprintf(proof, sizeof proof, "not verified");
     /* Each part is far shorter than its room: the precisions only tell the compiler. */
