@@ -6,14 +6,13 @@
 #include "cli/bench_load_rounds.h"
 #include "cli/command.h"
 #include "cli/fail.h"
+#include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/model_maker.h"
 #include "cli/options.h"
-#include "core/error.h"
 #include "core/memory.h"
+#include "core/parallel.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -23,19 +22,22 @@ static const char documentation[] =
     "without it one is made, and nothing of it stays.\n"
     "\v"
     "Rows:\n"
-    "  plain.fresh4k     read() into new memory in 4 KiB pages, then unmap: what a program does "
-    "that knows nothing of pools\n"
-    "  load.fresh4k      the library, into 4 KiB pages made for the load\n"
-    "  load.freshhuge    the library, into huge pages made for the load\n"
-    "  load.standing4k   the library, into a pool of 4 KiB pages that is there already\n"
-    "  load.standinghuge the library, into a pool of huge pages that is there already\n"
-    "Each with one thread (.1) and with all (.n). The rows take turns, round by round; the first "
-    "round warms up, checks every byte and is dropped. Before each row with new memory as much is "
-    "touched and freed, because the host of a virtual machine is slow to provide it.\n\n"
-    "Ratios: load.fresh4k_over_pool is plain.fresh4k.1 over load.standinghuge.n; "
-    "..._same_threads is plain.fresh4k.n over load.standinghuge.n; load.pages_alone is "
-    "load.standing4k.n over load.standinghuge.n. They are left out (null) if no huge pages could "
-    "be had.\n\n"
+    "  plain.fresh4k      read() into new memory in 4 KiB pages, then unmap it\n"
+    "  load.fresh4k       the library, into 4 KiB pages made for the load\n"
+    "  load.freshhuge     the library, into huge pages made for the load\n"
+    "  load.standing4k    the library, into a pool of 4 KiB pages made before\n"
+    "  load.standinghuge  the library, into a pool of huge pages made before\n"
+    "The first is what a program does that knows nothing of pools. Each with one thread (.1) and "
+    "with all (.n). The rows take turns, round by round; the first round warms up, checks every "
+    "byte and is dropped. Before each row with new memory as much is touched and freed, because "
+    "the host of a virtual machine is slow to provide it.\n\n"
+    "Ratios of medians:\n"
+    "  load.fresh4k_over_pool               plain.fresh4k.1 : load.standinghuge.n\n"
+    "  load.fresh4k_over_pool_same_threads  plain.fresh4k.n : load.standinghuge.n\n"
+    "  load.fresh4k_over_pool_one_thread    plain.fresh4k.1 : load.standinghuge.1\n"
+    "  load.pages_alone                     load.standing4k.n : load.standinghuge.n\n"
+    "  load.pages_alone_fresh               load.fresh4k.n : load.freshhuge.n\n"
+    "They are left out (null) if no huge pages could be had.\n\n"
     "Memory needed: twice the model's size, the page cache included.\n\n"
     "Examples:\n"
     "  raffia bench load\n"
@@ -55,7 +57,9 @@ enum key {
 #define DEFAULT_BYTES ((size_t)2 << 30)
 #define DEFAULT_RUNS  5u
 #define RUNS_MAX      10000u
-#define THREADS_MAX   1024u
+
+/* Room for "/proc/self/fd/" and any int. */
+#define FD_PATH_MAX 40
 
 static const struct argp_option option_table[] = {
     {"size", KEY_SIZE, "SIZE", 0, "size of the model that is made (2GiB)", 0},
@@ -96,7 +100,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_THREADS:
         arguments->plan.threads =
-            (unsigned)cli_option_count(state, "--threads", text, 1, THREADS_MAX);
+            (unsigned)cli_option_count(state, "--threads", text, 1, CORE_THREADS_MAX);
         return 0;
     case KEY_DIRECTORY:
         arguments->directory = text;
@@ -138,18 +142,17 @@ static raffia_status bench_new_model(const struct arguments *arguments)
     char *path =
         core_asprintf("%s/raffia-bench-%d.safetensors", arguments->directory, (int)getpid());
     if (!path)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     raffia_status status = bench_load_check_memory(arguments->bytes);
     if (!status)
         status = make_model(path, arguments->bytes);
     if (!status) {
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-            status = core_error_errno(RAFFIA_ERROR_IO, errno, "cannot open '%s'", path);
+        int fd;
+        status = input_open(path, &fd);
         unlink(path);
-        char nameless[64];
-        snprintf(nameless, sizeof nameless, "/proc/self/fd/%d", fd);
-        if (fd >= 0) {
+        if (!status) {
+            char nameless[FD_PATH_MAX];
+            snprintf(nameless, sizeof nameless, "/proc/self/fd/%d", fd);
             status = bench_load_model(nameless, &arguments->plan);
             close(fd);
         }

@@ -1,46 +1,27 @@
 #include "cli/bench_load_plain.h"
 
+#include "cli/input.h"
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/parallel.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-/* One read. */
-#define PIECE_BYTES ((size_t)4 << 20)
 
 struct job {
     const struct model_summary *files;
     struct plain_load *load;
 };
 
-static raffia_status read_range(const char *path, int fd, uint64_t offset, unsigned char *to,
-                                size_t bytes)
-{
-    for (size_t done = 0; done < bytes;) {
-        ssize_t got =
-            pread(fd, to + done, core_min(bytes - done, PIECE_BYTES), (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return core_error_errno(core_status_of_errno(errno), errno, "cannot read '%s'", path);
-        if (got == 0)
-            return core_error(RAFFIA_ERROR_CHANGED, "'%s' became shorter", path);
-        done += (size_t)got;
-    }
-    return RAFFIA_OK;
-}
-
 static raffia_status read_file(const struct model_summary_file *file, uint64_t begin, uint64_t end,
                                unsigned char *to)
 {
-    int fd = open(file->path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return core_error_errno(core_status_of_errno(errno), errno, "cannot open '%s'", file->path);
-    raffia_status status = read_range(file->path, fd, begin, to, end - begin);
+    int fd;
+    raffia_status status = input_open(file->path, &fd);
+    if (status)
+        return status;
+    status = input_read(file->path, fd, begin, to, end - begin);
     close(fd);
     return status;
 }

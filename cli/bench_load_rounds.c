@@ -59,7 +59,7 @@ static raffia_status make_rows(struct bench *bench)
             struct bench_row *made =
                 bench_report_row(&bench->report, name, bench->threads[choice], bench->plan->runs);
             if (!made)
-                return raffia_last_status();
+                return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
             made->bytes_each = raffia_model_bytes(bench->subject.model);
             bench->rows[row][choice] = made;
         }
@@ -240,7 +240,7 @@ raffia_status bench_load_model(const char *path, const struct bench_load_plan *p
 {
     struct bench *bench = core_calloc(1, sizeof *bench);
     if (!bench)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     bench->plan = plan;
     bench->threads[ONE_THREAD] = 1;
     bench->threads[ALL_THREADS] = core_thread_count(plan->threads);

@@ -31,6 +31,7 @@ static raffia_status take_checksums(struct load_subject *subject)
     raffia_load_options options = base_options(0);
     options.pages = RAFFIA_PAGES_OFF;
     options.checksum = RAFFIA_CHECKSUM_XXH3;
+    options.reader = RAFFIA_READER_BUFFERED; /* a direct read would leave the cache cold */
     raffia_model *loaded;
     raffia_status status = raffia_model_load(subject->path, &options, &loaded);
     if (status)
@@ -50,16 +51,18 @@ raffia_status load_subject_open(const char *path, struct load_subject *subject)
     if (status)
         return status;
     if (raffia_model_bytes(subject->model) == 0)
-        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%s' holds no bytes to load", path);
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "%s: the model has no bytes to load",
+                          path);
     status = model_summary_make(subject->model, &subject->summary);
     if (status)
         return status;
     for (size_t i = 0; i < subject->summary.file_count; i++)
         if (!core_add(subject->file_bytes, subject->summary.files[i].bytes, &subject->file_bytes))
-            return core_error(RAFFIA_ERROR_OVERFLOW, "the files of '%s' are too large", path);
+            return core_error(RAFFIA_ERROR_OVERFLOW,
+                              "%s: the files are too large for the address space", path);
     subject->checksums =
         core_calloc(raffia_model_tensor_count(subject->model), sizeof *subject->checksums);
-    return subject->checksums ? take_checksums(subject) : raffia_last_status();
+    return subject->checksums ? take_checksums(subject) : RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
 }
 
 void load_subject_free(struct load_subject *subject)

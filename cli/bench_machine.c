@@ -1,9 +1,11 @@
 #include "cli/bench_machine.h"
 
+#include "cli/format.h"
 #include "cli/json.h"
 #include "core/parallel.h"
-#include "core/sys.h"
 #include "core/text.h"
+
+#include <raffia/device.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -14,48 +16,52 @@
 #include <cpuid.h>
 #endif
 
-/* The first CPU's line of /proc/cpuinfo fits into this. */
-#define CPUINFO_BYTES 4096
+#if defined(__x86_64__)
+#define SIGNATURE_BYTES (3 * sizeof(unsigned))
 
-static void read_cpu(struct bench_machine *machine)
+/* What hypervisors sign with is not what people call them. */
+static const char *hypervisor_name(const char *signature)
 {
-    static const char key[] = "\nmodel name\t: ";
-    char text[CPUINFO_BYTES];
-    snprintf(machine->cpu, sizeof machine->cpu, "unknown CPU");
-    if (sys_read_text("/proc/cpuinfo", text, sizeof text) < 0)
-        return;
-    const char *line = strstr(text, key);
-    if (!line)
-        return;
-    line += sizeof key - 1;
-    snprintf(machine->cpu, sizeof machine->cpu, "%.*s", (int)strcspn(line, "\n"), line);
+    static const struct {
+        const char *signature, *name;
+    } known[] = {
+        {"KVMKVMKVM", "KVM"},           {"Linux KVM Hv", "KVM"},   {"Microsoft Hv", "Hyper-V"},
+        {"VMwareVMware", "VMware"},     {"XenVMMXenVMM", "Xen"},   {"TCGTCGTCGTCG", "QEMU"},
+        {"VBoxVBoxVBox", "VirtualBox"}, {"bhyve bhyve ", "bhyve"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(signature, known[i].signature) == 0)
+            return known[i].name;
+    return signature;
 }
 
-#if defined(__x86_64__)
 /* A guest sees a bit that no real CPU sets, and then the hypervisor's signature. */
-static void read_hypervisor(char *name)
+static void read_hypervisor(struct bench_machine *machine)
 {
     const unsigned features_leaf = 1, hypervisor_bit = 1u << 31, signature_leaf = 0x40000000u;
     unsigned a, b, c, d;
     if (!__get_cpuid(features_leaf, &a, &b, &c, &d) || !(c & hypervisor_bit))
         return;
     __cpuid(signature_leaf, a, b, c, d);
-    memcpy(name, &b, sizeof b);
-    memcpy(name + sizeof b, &c, sizeof c);
-    memcpy(name + sizeof b + sizeof c, &d, sizeof d);
+    const unsigned words[] = {b, c, d};
+    char signature[SIGNATURE_BYTES + 1] = "";
+    memcpy(signature, words, SIGNATURE_BYTES);
+    snprintf(machine->hypervisor, sizeof machine->hypervisor, "%s", hypervisor_name(signature));
 }
 #else
-static void read_hypervisor(char *name)
+static void read_hypervisor(struct bench_machine *machine)
 {
-    name[0] = '\0';
+    (void)machine;
 }
 #endif
 
 void bench_machine_read(struct bench_machine *machine)
 {
     *machine = (struct bench_machine){.cores = core_cpu_count()};
-    read_cpu(machine);
-    read_hypervisor(machine->hypervisor);
+    raffia_device_info host;
+    snprintf(machine->cpu, sizeof machine->cpu, "%s",
+             raffia_device_query("host", &host) ? "unknown CPU" : host.model);
+    read_hypervisor(machine);
     struct sysinfo memory;
     if (sysinfo(&memory) == 0)
         machine->memory_bytes = (uint64_t)memory.totalram * memory.mem_unit;
@@ -69,7 +75,7 @@ const char *bench_machine_text(const struct bench_machine *machine,
 {
     char memory[CORE_SIZE_TEXT_MAX];
     snprintf(buffer, BENCH_MACHINE_TEXT_MAX, "%s, %u core%s, %s, Linux %s%s%s", machine->cpu,
-             machine->cores, machine->cores == 1 ? "" : "s",
+             machine->cores, cli_plural(machine->cores),
              core_format_size(machine->memory_bytes, memory), machine->kernel,
              machine->hypervisor[0] ? ", under " : "", machine->hypervisor);
     return buffer;

@@ -15,8 +15,9 @@
 #include <string.h>
 
 /* Columns of the table of rows. */
-#define NAME_WIDTH 24
-#define CELL_WIDTH 10
+#define NAME_WIDTH    24
+#define CELL_WIDTH    10
+#define THREADS_WIDTH 7
 
 struct bench_row *bench_report_row(struct bench_report *report, const char *name, unsigned threads,
                                    size_t capacity)
@@ -103,8 +104,8 @@ static void print_row(const struct bench_row *row)
         cli_format_rate((double)row->bytes_each, bench_row_median(row), rate);
     if (row->has_pages)
         page_text_kind(row->pages.got_kind, row->pages.got_size, pages);
-    printf("%-*s %3u %*s %*s %*s %*s %*s %8llu %*s  %s%s\n", NAME_WIDTH, row->name, row->threads,
-           CELL_WIDTH, cli_format_seconds(bench_row_median(row), median), CELL_WIDTH,
+    printf("%-*s %*u %*s %*s %*s %*s %*s %8llu %*s  %s%s\n", NAME_WIDTH, row->name, THREADS_WIDTH,
+           row->threads, CELL_WIDTH, cli_format_seconds(bench_row_median(row), median), CELL_WIDTH,
            cli_format_seconds(bench_row_quantile(row, 0), least), CELL_WIDTH,
            cli_format_seconds(bench_row_quantile(row, 0.99), p99), CELL_WIDTH,
            cli_format_seconds(bench_row_quantile(row, 1), most), CELL_WIDTH, rate,
@@ -117,9 +118,9 @@ static void print_text(const struct bench_report *report, const struct bench_mac
 {
     char text[BENCH_MACHINE_TEXT_MAX], number[CLI_FORMAT_MAX];
     printf("%s\n%s\n\n", report->title, bench_machine_text(machine, text));
-    printf("%-*s %3s %*s %*s %*s %*s %*s %8s %*s  %s\n", NAME_WIDTH, "row", "thr", CELL_WIDTH,
-           "median", CELL_WIDTH, "min", CELL_WIDTH, "p99", CELL_WIDTH, "max", CELL_WIDTH, "rate",
-           "faults", CELL_WIDTH, "tables", "pages");
+    printf("%-*s %*s %*s %*s %*s %*s %*s %8s %*s  %s\n", NAME_WIDTH, "row", THREADS_WIDTH,
+           "threads", CELL_WIDTH, "median", CELL_WIDTH, "min", CELL_WIDTH, "p99", CELL_WIDTH, "max",
+           CELL_WIDTH, "rate", "faults", CELL_WIDTH, "tables", "pages");
     for (size_t i = 0; i < report->row_count; i++)
         print_row(&report->rows[i]);
     printf("\n");

@@ -9,7 +9,6 @@
 #include "cli/options.h"
 #include "cli/page_text.h"
 #include "core/memory.h"
-#include "core/text.h"
 
 #include <raffia/pool.h>
 
@@ -109,13 +108,14 @@ static void print_finding(const struct doctor_finding *finding)
 
 static void print_trial(const struct doctor_trial *trial)
 {
-    char kind[PAGE_TEXT_MAX];
+    char kind[PAGE_TEXT_MAX], evidence[PAGE_TEXT_MAX];
     page_text_kind(trial->kind, trial->page_size, kind);
     if (trial->status)
-        printf("%-8s %s: %s: %s\n", "no", kind, raffia_fallback_reason_name(trial->reason),
-               trial->message);
+        printf("%-8s %s: %s\n         why: %s\n", "no", kind,
+               raffia_fallback_reason_name(trial->reason), trial->message);
     else if (trial->verified)
-        printf("%-8s %s: made, mapped, and verified (%s)\n", "ok", kind, trial->evidence);
+        printf("%-8s %s: made, mapped and %s\n", "ok", kind,
+               page_text_evidence(trial->evidence, evidence));
     else
         printf("%-8s %s: made and mapped; its size could not be read back\n", "ok", kind);
 }
@@ -255,7 +255,9 @@ int cli_doctor(int argc, char **argv)
     bool json = false;
     argp_parse(&argp, argc, argv, 0, NULL, &json);
     struct examination *examination = core_calloc(1, sizeof *examination);
-    raffia_status status = examination ? examine(examination) : raffia_last_status();
+    if (!examination)
+        return cli_fail_last(json, NULL);
+    raffia_status status = examine(examination);
     if (!status && json)
         status = print_json(examination);
     else if (!status)

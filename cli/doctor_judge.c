@@ -1,10 +1,8 @@
 /* What the facts mean, and what to do about it. */
 #include "cli/doctor.h"
-#include "core/error.h"
 #include "core/text.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -8,11 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Linux 5.14; the C library's headers may be older. */
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-
 static void check_mapped(struct driver_device device, void *at, struct doctor_trial *trial)
 {
     struct driver_page_evidence evidence = {.source = "none"};

@@ -45,6 +45,11 @@ const char *cli_format_seconds(double seconds, char buffer[static CLI_FORMAT_MAX
     return with_unit(seconds * 1e9, "ns", buffer);
 }
 
+const char *cli_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 const char *cli_format_name(const char *name, char buffer[static CLI_NAME_MAX])
 {
     int length = snprintf(buffer, CLI_NAME_MAX, "%s", name);

@@ -4,6 +4,8 @@
 #ifndef CLI_FORMAT_H
 #define CLI_FORMAT_H
 
+#include <stdint.h>
+
 /* Room for any text made here. */
 #define CLI_FORMAT_MAX 32
 
@@ -15,6 +17,9 @@ const char *cli_format_seconds(double seconds, char buffer[static CLI_FORMAT_MAX
 
 /* Three significant digits without an exponent: "0.123", "45.6", "7890". */
 const char *cli_format_number(double value, char buffer[static CLI_FORMAT_MAX]);
+
+/* "s" unless there is one. */
+const char *cli_plural(uint64_t count);
 
 /* Names come from files: control characters would reach the terminal. They become '?', and what is
  * longer than the buffer ends in "...". */

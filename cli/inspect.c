@@ -117,17 +117,19 @@ static void print_text(const struct arguments *arguments, const raffia_model *mo
                        const struct model_summary *summary)
 {
     char size[CORE_SIZE_TEXT_MAX];
-    printf("%s: safetensors, %zu tensors, %s in %zu file%s\n", arguments->path,
-           raffia_model_tensor_count(model), core_format_size(raffia_model_bytes(model), size),
-           summary->file_count, summary->file_count == 1 ? "" : "s");
+    size_t tensors = raffia_model_tensor_count(model);
+    printf("%s: safetensors, %zu tensor%s, %s in %zu file%s\n", arguments->path, tensors,
+           cli_plural(tensors), core_format_size(raffia_model_bytes(model), size),
+           summary->file_count, cli_plural(summary->file_count));
     print_metadata(model);
     print_files(summary);
     printf("element types\n");
     for (int dtype = 1; dtype < RAFFIA_DTYPE_COUNT; dtype++)
         if (summary->dtypes[dtype].tensors)
-            printf("  %12s  %s in %zu tensors\n",
+            printf("  %12s  %s in %zu tensor%s\n",
                    core_format_size(summary->dtypes[dtype].bytes, size),
-                   raffia_dtype_name((raffia_dtype)dtype), summary->dtypes[dtype].tensors);
+                   raffia_dtype_name((raffia_dtype)dtype), summary->dtypes[dtype].tensors,
+                   cli_plural(summary->dtypes[dtype].tensors));
     printf("%s\n", arguments->tensors ? "tensors" : "largest tensors");
     if (arguments->tensors)
         for (size_t i = 0; i < raffia_model_tensor_count(model); i++)

@@ -3,6 +3,7 @@
 #include "core/error.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Digits that a double needs to come back as it was are 17; nine tell nanoseconds in a second. */
@@ -51,7 +52,7 @@ static json_t *text_as_ascii(const char *text)
 void cli_json_text(json_t *object, const char *key, const char *text)
 {
     json_t *value = text ? json_string(text) : json_null();
-    if (!value)
+    if (!value && text)
         value = text_as_ascii(text);
     cli_json_set(object, key, value);
 }

@@ -11,10 +11,11 @@
 #include "cli/progress.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/parallel.h"
+#include "core/settings.h"
 
 #include <raffia/device.h>
 
-#include <stdlib.h>
 #include <string.h>
 
 static const char documentation[] =
@@ -74,8 +75,7 @@ static const struct argp_option option_table[] = {
     {0},
 };
 
-#define REPEAT_MAX  100000u
-#define THREADS_MAX 1024u
+#define REPEAT_MAX 100000u
 
 /* Texts of an option that may be repeated. At most as many as the command line has words. */
 struct texts {
@@ -114,8 +114,10 @@ static void add_text(struct argp_state *state, struct texts *texts, const char *
 {
     if (!texts->items) {
         texts->items = core_calloc((size_t)state->argc, sizeof *texts->items);
-        if (!texts->items)
+        if (!texts->items) {
             argp_failure(state, CLI_FAILURE, 0, "%s", raffia_last_error());
+            return; /* for the analyser: argp_failure() ended the process */
+        }
     }
     texts->items[texts->count++] = text;
 }
@@ -178,7 +180,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
         arguments->reader = text;
         return 0;
     case KEY_THREADS:
-        options->threads = (unsigned)cli_option_count(state, "--threads", text, 1, THREADS_MAX);
+        options->threads =
+            (unsigned)cli_option_count(state, "--threads", text, 1, CORE_THREADS_MAX);
         return 0;
     case KEY_BUDGET:
         options->budget_bytes = cli_option_size(state, "--budget", text, 1, SIZE_MAX - 1);
@@ -307,6 +310,9 @@ int cli_load(int argc, char **argv)
         .repeat = 1,
     };
     argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+    /* The library takes regular pages unless told otherwise; who runs this command wants to see. */
+    if (arguments.options.pages == RAFFIA_PAGES_DEFAULT && !core_setting_given(CORE_SETTING_PAGES))
+        arguments.options.pages = RAFFIA_PAGES_TRY;
     cli_interrupt_catch();
     int code = load(&arguments);
     core_free(arguments.patterns.items);

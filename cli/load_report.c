@@ -17,10 +17,11 @@ static int by_total(const void *left, const void *right)
 
 static void print_phase(const char *name, double seconds, uint64_t bytes)
 {
-    char time[CLI_FORMAT_MAX], rate[CLI_FORMAT_MAX] = "";
+    char time[CLI_FORMAT_MAX], rate[CLI_FORMAT_MAX];
+    printf("  %-10s %10s", name, cli_format_seconds(seconds, time));
     if (bytes)
-        cli_format_rate((double)bytes, seconds, rate);
-    printf("  %-10s %10s  %s\n", name, cli_format_seconds(seconds, time), rate);
+        printf("  %s", cli_format_rate((double)bytes, seconds, rate));
+    printf("\n");
 }
 
 static void print_times(const struct load_outcome *outcome, const raffia_load_report *median)
@@ -44,16 +45,18 @@ static void print_reading(const struct load_outcome *outcome, const raffia_load_
 {
     char buffered[CORE_SIZE_TEXT_MAX], direct[CORE_SIZE_TEXT_MAX], staged[CORE_SIZE_TEXT_MAX];
     char staging[CORE_SIZE_TEXT_MAX];
-    printf("  %-10s %s: %s through the page cache, %s direct (%s of it staged)\n", "reader",
-           outcome->reader, core_format_size(report->bytes_buffered, buffered),
-           core_format_size(report->bytes_direct, direct),
-           core_format_size(report->bytes_staged, staged));
-    printf("  %-10s %llu reads of %llu windows by %u thread%s, staging memory %s\n", "",
-           (unsigned long long)report->reads, (unsigned long long)report->windows, report->threads,
-           report->threads == 1 ? "" : "s", core_format_size(report->staging_bytes, staging));
+    printf("  %-10s %s: %s through the page cache, %s direct", "reader", outcome->reader,
+           core_format_size(report->bytes_buffered, buffered),
+           core_format_size(report->bytes_direct, direct));
+    if (report->bytes_staged)
+        printf(" (%s of it staged)", core_format_size(report->bytes_staged, staged));
+    printf("\n  %-10s %llu read%s of %llu window%s by %u thread%s, staging memory %s\n", "",
+           (unsigned long long)report->reads, cli_plural(report->reads),
+           (unsigned long long)report->windows, cli_plural(report->windows), report->threads,
+           cli_plural(report->threads), core_format_size(report->staging_bytes, staging));
     if (report->direct_refusals)
-        printf("  %-10s direct reading was refused for %llu windows\n", "",
-               (unsigned long long)report->direct_refusals);
+        printf("  %-10s direct reading was refused for %llu window%s\n", "",
+               (unsigned long long)report->direct_refusals, cli_plural(report->direct_refusals));
 }
 
 static void print_pages(const raffia_page_report *pages)
@@ -80,7 +83,7 @@ static void print_process(const struct load_outcome *outcome)
 static void print_verification(const struct verify_result *result)
 {
     char size[CORE_SIZE_TEXT_MAX];
-    printf("  %-10s %zu tensors, %s: ", "verified", result->tensors,
+    printf("  %-10s %zu tensor%s, %s: ", "verified", result->tensors, cli_plural(result->tensors),
            core_format_size(result->bytes, size));
     if (result->by_pattern)
         printf("each byte is the pattern's (seed %llu)\n", (unsigned long long)result->seed);
@@ -101,10 +104,10 @@ static void print_checksums(const raffia_model *model)
 static void print_text(const struct load_outcome *outcome, const raffia_load_report *median)
 {
     char size[CORE_SIZE_TEXT_MAX], memory[CORE_SIZE_TEXT_MAX];
-    printf("%s: %zu tensors, %s from %zu file%s into %s of %s memory\n", outcome->path,
-           outcome->tensors, core_format_size(median->bytes_total, size), median->files,
-           median->files == 1 ? "" : "s", core_format_size(median->memory_bytes, memory),
-           outcome->device);
+    printf("%s: %zu tensor%s, %s from %zu file%s into %s of %s memory\n", outcome->path,
+           outcome->tensors, cli_plural(outcome->tensors),
+           core_format_size(median->bytes_total, size), median->files, cli_plural(median->files),
+           core_format_size(median->memory_bytes, memory), outcome->device);
     print_times(outcome, median);
     print_reading(outcome, median);
     print_pages(&median->pages);

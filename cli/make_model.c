@@ -10,6 +10,7 @@
 #include "cli/options.h"
 #include "core/clock.h"
 #include "core/text.h"
+#include "load/dtype.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -63,37 +64,27 @@ struct arguments {
 
 static raffia_dtype parse_dtype(struct argp_state *state, const char *text)
 {
-    static const struct {
-        const char *name;
-        unsigned bits;
-    } dtypes[] = {
-#define ROW(name, bits) {#name, bits},
-        RAFFIA_DTYPE_LIST(ROW)
-#undef ROW
-    };
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (strcmp(text, dtypes[i].name) == 0) {
-            if (dtypes[i].bits % 8)
-                argp_error(state, "--dtype: the elements of %s are no whole bytes", text);
-            return (raffia_dtype)(i + 1);
-        }
-    argp_error(state, "--dtype: '%s' is no element type (write it like BF16, F32 or U8)", text);
-    return RAFFIA_DTYPE_NONE;
+    raffia_dtype dtype = catalog_dtype_find(text);
+    if (dtype == RAFFIA_DTYPE_NONE)
+        argp_error(state, "--dtype: '%s' is no element type (write it like BF16, F32 or U8)", text);
+    if (raffia_dtype_bits(dtype) % CATALOG_BYTE_BITS)
+        argp_error(state, "--dtype: the elements of %s are no whole bytes", text);
+    return dtype;
 }
 
 static void check_complete(struct argp_state *state, struct arguments *arguments)
 {
-    if (!arguments->path)
+    char *path = arguments->path;
+    if (!path || !*path) {
         argp_error(state, "say where to write the model: OUT is missing");
+        return; /* for the analyser: argp_error() ended the process */
+    }
     if (!arguments->bytes)
         argp_error(state, "say how large the model shall be: --size is missing");
-    size_t length = strlen(arguments->path);
-    if (length == 0)
-        argp_error(state, "OUT is empty");
     /* "directory/" names the same place as "directory"; the partial name is put behind it. */
-    while (arguments->shards && length > 1 && arguments->path[length - 1] == '/')
-        length--;
-    arguments->path[length] = '\0';
+    size_t length = strlen(path);
+    while (arguments->shards && length > 1 && path[length - 1] == '/')
+        path[--length] = '\0';
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -152,9 +143,9 @@ static raffia_status report(const struct arguments *arguments, const struct mode
     char size[CORE_SIZE_TEXT_MAX], time[CLI_FORMAT_MAX], rate[CLI_FORMAT_MAX];
     printf("%s: %zu tensors, %s in %u file%s (%llu layers, hidden size %llu), seed %llu\n",
            arguments->path, shape->count, core_format_size(shape->bytes, size),
-           arguments->shards ? arguments->shards : 1, arguments->shards > 1 ? "s" : "",
-           (unsigned long long)shape->layers, (unsigned long long)shape->hidden,
-           (unsigned long long)arguments->seed);
+           arguments->shards ? arguments->shards : 1,
+           cli_plural(arguments->shards ? arguments->shards : 1), (unsigned long long)shape->layers,
+           (unsigned long long)shape->hidden, (unsigned long long)arguments->seed);
     printf("written in %s (%s)\n", cli_format_seconds(seconds, time),
            cli_format_rate((double)shape->bytes, seconds, rate));
     return RAFFIA_OK;

@@ -9,6 +9,7 @@
 #include <endian.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Tensor bytes made at once; a multiple of the pattern's word. */
@@ -16,16 +17,6 @@
 
 /* Headers are padded to a multiple of this, so that the first tensor is aligned. */
 #define HEADER_ALIGNMENT 8u
-
-static const char *dtype_text(raffia_dtype dtype)
-{
-    static const char *const names[] = {"?",
-#define NAME(name, bits) #name,
-                                        RAFFIA_DTYPE_LIST(NAME)
-#undef NAME
-    };
-    return names[dtype];
-}
 
 static raffia_status no_memory(void)
 {
@@ -45,7 +36,7 @@ static json_t *tensor_entry(const struct model_tensor *tensor, raffia_dtype dtyp
     json_t *shape = json_array();
     for (unsigned i = 0; i < tensor->rank; i++)
         json_array_append_new(shape, json_integer((json_int_t)tensor->shape[i]));
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_text(dtype), "shape", shape,
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", raffia_dtype_name(dtype), "shape", shape,
                      "data_offsets", (json_int_t)begin, (json_int_t)(begin + tensor->bytes));
 }
 
@@ -104,7 +95,7 @@ static raffia_status write_content(struct model_writer *writer, struct output *o
 {
     void *piece = core_malloc(PIECE_BYTES);
     if (!piece)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     raffia_status status = write_header(output, header);
     for (size_t i = 0; !status && i < count; i++)
         status = write_tensor(writer, output, &tensors[i], piece);

@@ -51,16 +51,8 @@ static raffia_status write_index(const char *directory, json_t *weight_map, uint
     raffia_status status = text && path ? RAFFIA_OK
                                         : core_error(RAFFIA_ERROR_OUT_OF_HOST_MEMORY,
                                                      "no memory for the index of the model");
-    struct output output;
     if (!status)
-        status = output_open(path, strlen(text), &output);
-    if (!status) {
-        status = output_write(&output, text, strlen(text));
-        if (status)
-            output_abandon(&output);
-        else
-            status = output_commit(&output, true);
-    }
+        status = output_write_whole(path, text, strlen(text));
     free(text);
     core_free(path);
     return status;
@@ -76,7 +68,7 @@ static raffia_status write_shard(struct model_writer *writer, const char *direct
                               "no memory for the index of the model");
     char *path = core_asprintf("%s/%s", directory, name);
     if (!path)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     raffia_status status = model_file_write(writer, path, tensors, count);
     core_free(path);
     return status;
@@ -120,19 +112,11 @@ static void remove_directory(const char *directory, unsigned shards)
     rmdir(directory);
 }
 
-/* mkdtemp() makes directories that only their owner can enter. */
-static void widen_mode(const char *directory)
-{
-    mode_t mask = umask(0);
-    umask(mask);
-    (void)!chmod(directory, 0777 & ~mask);
-}
-
 static raffia_status place_directory(const char *temporary, const char *path)
 {
     if (rename(temporary, path))
         return core_error_errno(core_status_of_errno(errno), errno,
-                                "cannot rename the finished directory to '%s'", path);
+                                "%s: cannot put the finished directory there", path);
     return RAFFIA_OK;
 }
 
@@ -140,15 +124,16 @@ static raffia_status make_directory(const struct model_order *order, struct mode
 {
     char *temporary = core_asprintf("%s.partial-XXXXXX", order->path);
     if (!temporary)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     if (!mkdtemp(temporary)) {
         raffia_status status =
             core_error_errno(core_status_of_errno(errno), errno,
-                             "cannot create a directory beside '%s'", order->path);
+                             "%s: cannot create a directory beside it", order->path);
         core_free(temporary);
         return status;
     }
-    widen_mode(temporary);
+    /* mkdtemp() makes directories that only their owner can enter. */
+    (void)!chmod(temporary, output_mode(0777));
     raffia_status status = output_check_space(temporary, order->shape->bytes);
     if (!status)
         status = write_shards(order, writer, temporary);
@@ -169,13 +154,14 @@ static raffia_status check_place(const struct model_order *order)
         return S_ISDIR(existing.st_mode)
                    ? RAFFIA_OK /* rename() takes the place of an empty one only */
                    : core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
-                                "'%s' exists and is no directory: shards need one", order->path);
+                                "%s: not a directory, which shards need", order->path);
     if (S_ISDIR(existing.st_mode))
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
-                          "'%s' is a directory: name a file, or ask for --shards", order->path);
+                          "%s: a directory; name a file, or ask for --shards", order->path);
     if (!order->replace)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
-                          "'%s' exists: remove it or say --force to replace it", order->path);
+                          "%s: the file exists; remove it or say --force to replace it",
+                          order->path);
     return RAFFIA_OK;
 }
 

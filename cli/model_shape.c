@@ -1,10 +1,9 @@
 #include "cli/model_shape.h"
 
-#include "core/error.h"
 #include "core/memory.h"
+#include "load/dtype.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 /* Layers take this share of the bytes, in percent; embedding and head take the rest. */
 #define LAYER_SHARE 85
@@ -25,13 +24,8 @@
 /* Bytes of one element: every dtype here has whole ones. */
 static uint64_t element_bytes(raffia_dtype dtype)
 {
-    static const unsigned bits[] = {0,
-#define BITS(name, width) width,
-                                    RAFFIA_DTYPE_LIST(BITS)
-#undef BITS
-    };
-    assert(bits[dtype] % 8 == 0);
-    return bits[dtype] / 8;
+    assert(raffia_dtype_bits(dtype) % CATALOG_BYTE_BITS == 0);
+    return raffia_dtype_bits(dtype) / CATALOG_BYTE_BITS;
 }
 
 static uint64_t layer_elements(uint64_t hidden)
@@ -59,7 +53,7 @@ static void choose_dimensions(uint64_t bytes, struct model_shape *shape)
 static raffia_status add(struct model_shape *shape, char *name, uint64_t rows, uint64_t columns)
 {
     if (!name)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     struct model_tensor *tensor = &shape->tensors[shape->count++];
     *tensor = (struct model_tensor){
         .name = name,
@@ -116,7 +110,7 @@ raffia_status model_shape_make(uint64_t bytes, raffia_dtype dtype, struct model_
     size_t count = made.layers * TENSORS_PER_LAYER + TENSORS_BESIDE_THEM;
     made.tensors = core_calloc(count, sizeof *made.tensors);
     if (!made.tensors)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     raffia_status status = add_all(&made);
     if (status) {
         model_shape_free(&made);

@@ -18,7 +18,7 @@ static raffia_status find_files(const raffia_model *model, struct model_summary 
     size_t tensors = raffia_model_tensor_count(model);
     struct model_summary_file *files = core_calloc(core_max(tensors, 1), sizeof *files);
     if (!files)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     for (size_t i = 0; i < tensors; i++)
         files[i].path = raffia_model_tensor_at(model, i)->file;
     qsort(files, tensors, sizeof *files, by_path);

@@ -18,7 +18,8 @@
 /* Largest single write: the interrupt flag is looked at in between. */
 #define WRITE_MAX ((size_t)8 << 20)
 
-char *output_directory_of(const char *path)
+/* To be freed with core_free(). */
+static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     if (!slash)
@@ -33,34 +34,35 @@ raffia_status output_check_space(const char *directory, uint64_t bytes)
     struct statvfs system;
     if (statvfs(directory, &system))
         return core_error_errno(core_status_of_errno(errno), errno,
-                                "cannot tell how much room there is in '%s'", directory);
+                                "%s: cannot tell how much room the disk has", directory);
     uint64_t available = (uint64_t)system.f_bavail * system.f_frsize;
     if (available >= bytes)
         return RAFFIA_OK;
     char need[CORE_SIZE_TEXT_MAX], have[CORE_SIZE_TEXT_MAX];
-    return core_error(RAFFIA_ERROR_LIMIT, "the disk of '%s' has %s free and %s are needed",
-                      directory, core_format_size(available, have), core_format_size(bytes, need));
+    return core_error(RAFFIA_ERROR_LIMIT, "%s: the disk has %s free and %s are needed", directory,
+                      core_format_size(available, have), core_format_size(bytes, need));
 }
 
-raffia_status output_sync_directory(const char *directory)
+static raffia_status sync_directory(const char *directory)
 {
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return core_error_errno(core_status_of_errno(errno), errno, "cannot open '%s'", directory);
+        return core_error_errno(core_status_of_errno(errno), errno, "%s: cannot open the directory",
+                                directory);
     /* Some file systems cannot sync directories and say EINVAL: nothing better is to be had. */
     int failed = fsync(fd) && errno != EINVAL ? errno : 0;
     close(fd);
     if (failed)
-        return core_error_errno(RAFFIA_ERROR_IO, failed, "cannot sync '%s'", directory);
+        return core_error_errno(RAFFIA_ERROR_IO, failed, "%s: cannot sync the directory",
+                                directory);
     return RAFFIA_OK;
 }
 
-/* mkstemp() makes files that only their owner can read; ours shall be like any other. */
-static void widen_mode(int fd)
+mode_t output_mode(mode_t wanted)
 {
     mode_t mask = umask(0);
     umask(mask);
-    (void)!fchmod(fd, 0666 & ~mask);
+    return wanted & ~mask;
 }
 
 static raffia_status create_temporary(struct output *output)
@@ -71,8 +73,9 @@ static raffia_status create_temporary(struct output *output)
     output->fd = mkostemp(output->temporary, O_CLOEXEC);
     if (output->fd < 0)
         return core_error_errno(core_status_of_errno(errno), errno,
-                                "cannot create a file beside '%s'", output->path);
-    widen_mode(output->fd);
+                                "%s: cannot create a file beside it", output->path);
+    /* mkostemp() makes files that only their owner can read; ours shall be like any other. */
+    (void)!fchmod(output->fd, output_mode(0666));
     return RAFFIA_OK;
 }
 
@@ -101,7 +104,7 @@ raffia_status output_open(const char *path, uint64_t bytes, struct output *outpu
     raffia_status status = check_place(path);
     if (status)
         return status;
-    char *directory = output_directory_of(path);
+    char *directory = directory_of(path);
     status = directory ? output_check_space(directory, bytes) : raffia_last_status();
     core_free(directory);
     if (status)
@@ -118,13 +121,13 @@ raffia_status output_write(struct output *output, const void *data, size_t bytes
     const char *at = data;
     while (bytes > 0) {
         if (cli_interrupted())
-            return core_error(RAFFIA_ERROR_CANCELLED, "interrupted: '%s' was not written",
+            return core_error(RAFFIA_ERROR_CANCELLED, "%s: interrupted before it was written",
                               output->path);
         ssize_t written = write(output->fd, at, core_min(bytes, WRITE_MAX));
         if (written < 0 && errno == EINTR)
             continue;
         if (written < 0)
-            return core_error_errno(core_status_of_errno(errno), errno, "cannot write '%s'",
+            return core_error_errno(core_status_of_errno(errno), errno, "%s: cannot write the file",
                                     output->temporary);
         at += written;
         bytes -= (size_t)written;
@@ -134,8 +137,8 @@ raffia_status output_write(struct output *output, const void *data, size_t bytes
 
 static raffia_status sync_parent(const char *path)
 {
-    char *directory = output_directory_of(path);
-    raffia_status status = directory ? output_sync_directory(directory) : raffia_last_status();
+    char *directory = directory_of(path);
+    raffia_status status = directory ? sync_directory(directory) : raffia_last_status();
     core_free(directory);
     return status;
 }
@@ -144,14 +147,14 @@ raffia_status output_commit(struct output *output, bool durable)
 {
     raffia_status status = RAFFIA_OK;
     if (durable && fsync(output->fd))
-        status = core_error_errno(core_status_of_errno(errno), errno, "cannot sync '%s'",
+        status = core_error_errno(core_status_of_errno(errno), errno, "%s: cannot sync the file",
                                   output->temporary);
     else if (cli_interrupted())
-        status =
-            core_error(RAFFIA_ERROR_CANCELLED, "interrupted: '%s' was not written", output->path);
+        status = core_error(RAFFIA_ERROR_CANCELLED, "%s: interrupted before it was written",
+                            output->path);
     else if (rename(output->temporary, output->path))
         status = core_error_errno(core_status_of_errno(errno), errno,
-                                  "cannot rename the finished file to '%s'", output->path);
+                                  "%s: cannot put the finished file there", output->path);
     if (status) {
         output_abandon(output);
         return status;
@@ -170,4 +173,17 @@ void output_abandon(struct output *output)
     close(output->fd);
     unlink(output->temporary);
     forget(output);
+}
+
+raffia_status output_write_whole(const char *path, const void *data, size_t bytes)
+{
+    struct output output;
+    raffia_status status = output_open(path, bytes, &output);
+    if (status)
+        return status;
+    status = output_write(&output, data, bytes);
+    if (!status)
+        return output_commit(&output, true);
+    output_abandon(&output);
+    return status;
 }

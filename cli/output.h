@@ -8,6 +8,8 @@
 #include <raffia/base.h>
 #include <raffia/status.h>
 
+#include <sys/types.h>
+
 struct output {
     int fd;
     char *path;      /* where it shall appear */
@@ -28,13 +30,14 @@ raffia_status output_commit(struct output *output, bool durable);
 /* Removes what was written. */
 void output_abandon(struct output *output);
 
-/* The directory that `path` lies in; to be freed with core_free(). */
-char *output_directory_of(const char *path);
+/* All of the above for data that is in memory; waits for the disk. */
+raffia_status output_write_whole(const char *path, const void *data, size_t bytes);
 
 /* Fails unless the file system of `directory` has room for `bytes`. */
 raffia_status output_check_space(const char *directory, uint64_t bytes);
 
-/* Waits until a directory's entries are on disk. */
-raffia_status output_sync_directory(const char *directory);
+/* What a file or directory that was made for its owner alone shall allow instead: `wanted` less
+ * what the user's umask takes. */
+mode_t output_mode(mode_t wanted);
 
 #endif

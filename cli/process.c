@@ -1,19 +1,18 @@
 #include "cli/process.h"
 
-#include "core/sys.h"
+#include "core/memory.h"
+#include "driver/host/procfile.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 static uint64_t page_table_bytes(void)
 {
-    static const char key[] = "\nVmPTE:";
-    char text[4096];
-    if (sys_read_text("/proc/self/status", text, sizeof text) < 0)
-        return 0;
-    const char *line = strstr(text, key);
-    return line ? strtoull(line + sizeof key - 1, NULL, 10) * 1024 : 0;
+    char *status = host_read_whole("/proc/self/status");
+    uint64_t bytes = 0;
+    if (status)
+        host_find_kilobytes(status, "VmPTE:", &bytes);
+    core_free(status);
+    return bytes;
 }
 
 void process_facts_read(struct process_facts *facts)

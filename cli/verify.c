@@ -1,6 +1,7 @@
 #include "cli/verify.h"
 
 #include "cli/format.h"
+#include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/pattern.h"
 #include "core/checked.h"
@@ -10,8 +11,6 @@
 #include "core/parallel.h"
 #include "core/text.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -51,25 +50,6 @@ static void record(struct job *job, size_t index, uint64_t offset)
     pthread_mutex_unlock(&job->lock);
 }
 
-static raffia_status read_piece(int fd, const raffia_tensor *tensor, uint64_t offset, void *piece,
-                                size_t bytes)
-{
-    for (size_t done = 0; done < bytes;) {
-        ssize_t got = pread(fd, (char *)piece + done, bytes - done,
-                            (off_t)(tensor->file_offset + offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return core_error_errno(core_status_of_errno(errno), errno, "cannot read '%s' again",
-                                    tensor->file);
-        if (got == 0)
-            return core_error(RAFFIA_ERROR_CHANGED, "'%s' became shorter while it was verified",
-                              tensor->file);
-        done += (size_t)got;
-    }
-    return RAFFIA_OK;
-}
-
 static size_t first_difference(const unsigned char *a, const unsigned char *b, size_t bytes)
 {
     size_t i = 0;
@@ -87,7 +67,8 @@ static raffia_status compare_file(struct job *job, size_t index, const raffia_te
         if (cli_interrupted())
             return core_error(RAFFIA_ERROR_CANCELLED, "interrupted while verifying");
         size_t bytes = core_min(tensor->bytes - done, PIECE_BYTES);
-        raffia_status status = read_piece(fd, tensor, done, piece, bytes);
+        raffia_status status =
+            input_read(tensor->file, fd, tensor->file_offset + done, piece, bytes);
         if (status)
             return status;
         if (memcmp(data + done, piece, bytes) != 0)
@@ -100,11 +81,11 @@ static raffia_status compare_file(struct job *job, size_t index, const raffia_te
 static raffia_status check_by_file(struct job *job, size_t index, const raffia_tensor *tensor,
                                    unsigned char *piece)
 {
-    int fd = open(tensor->file, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return core_error_errno(core_status_of_errno(errno), errno, "cannot open '%s' again",
-                                tensor->file);
-    raffia_status status = compare_file(job, index, tensor, fd, piece);
+    int fd;
+    raffia_status status = input_open(tensor->file, &fd);
+    if (status)
+        return status;
+    status = compare_file(job, index, tensor, fd, piece);
     close(fd);
     return status;
 }
@@ -131,7 +112,7 @@ static raffia_status check_share(void *context, unsigned thread, unsigned thread
     struct job *job = context;
     unsigned char *piece = core_malloc(PIECE_BYTES);
     if (!piece)
-        return raffia_last_status();
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     raffia_status status = RAFFIA_OK;
     while (!status && !atomic_load(&job->found)) {
         size_t index = atomic_fetch_add(&job->next, 1);
@@ -152,10 +133,11 @@ static raffia_status mismatch(const struct job *job, struct verify_result *resul
     result->bad_offset = job->bad_offset;
     char name[CLI_NAME_MAX];
     return core_error(RAFFIA_ERROR_MISMATCH,
-                      "tensor '%s' is wrong from its byte %llu on (byte %llu of '%s'): it differs "
-                      "from %s",
-                      cli_format_name(tensor->name, name), (unsigned long long)job->bad_offset,
-                      (unsigned long long)(tensor->file_offset + job->bad_offset), tensor->file,
+                      "%s: tensor '%s' is wrong from its byte %llu on (byte %llu of the file): it "
+                      "differs from %s",
+                      tensor->file, cli_format_name(tensor->name, name),
+                      (unsigned long long)job->bad_offset,
+                      (unsigned long long)(tensor->file_offset + job->bad_offset),
                       job->by_pattern ? "the pattern the file says it was made with"
                                       : "what the file holds when it is read again");
 }

@@ -30,8 +30,9 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_config_set(const char *name, co
 /**
  * @brief Writes the value in force as text.
  * @param name     the setting
- * @param buffer   receives the text, always ended by a NUL
- * @param capacity bytes in @p buffer; #RAFFIA_ERROR_LIMIT if the text does not fit
+ * @param buffer   receives the text, ended by a NUL
+ * @param capacity bytes in @p buffer
+ * @return #RAFFIA_ERROR_NOT_FOUND for an unknown name, #RAFFIA_ERROR_LIMIT if the text does not fit
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_config_get(const char *name, char *buffer,
                                                             size_t capacity);

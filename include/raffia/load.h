@@ -19,7 +19,10 @@
 /** @addtogroup load
  *  @{ */
 
-/** A model: named tensors, and after a load the memory that holds them. */
+/**
+ * A model: named tensors, and after a load the memory that holds them. It does not change any more:
+ * several threads may ask it at once, until one releases it. Functions that ask take no NULL model.
+ */
 typedef struct raffia_model raffia_model;
 
 /** Every tensor starts at a multiple of this many bytes. */
@@ -72,7 +75,8 @@ typedef struct raffia_load_options {
 
     /* Where to. At most one of pool, resource and memory is given. */
     const char *device;           /**< NULL = default device; ignored if pool or memory is given */
-    raffia_pages_mode pages;      /**< pages of the loader's own pool */
+    raffia_pages_mode pages;      /**< pages of the loader's own pool; unlike those of a pool made
+                                       with raffia_pool_create() they are regular by default */
     size_t page_size;             /**< as in raffia_pool_options */
     raffia_pool *pool;            /**< take the memory from this pool: one block if it has room in
                                        one piece, else one for each tensor. The pool is retained
@@ -93,9 +97,10 @@ typedef struct raffia_load_options {
 
     /* How. */
     raffia_reader reader;
-    unsigned threads;          /**< reader threads; 0 = one for each CPU, at most 16; fewer where
-                                    the budget demands it. At most 1024 */
-    size_t budget_bytes;       /**< bound on staging memory; 0 = 64 MiB, at least 64 KiB */
+    unsigned threads;          /**< reader threads; 0 = the setting `threads`: one for each CPU,
+                                    at most 16. Fewer where the budget demands it; at most 1024 */
+    size_t budget_bytes;       /**< bound on staging memory; 0 = the setting `load_budget`,
+                                    64 MiB; at least 64 KiB */
     size_t window_bytes;       /**< one read, rounded up to 64 KiB; 0 = 4 MiB, less where the
                                     budget demands it; at most 1 GiB */
     size_t header_limit_bytes; /**< largest header accepted; 0 = 32 MiB, at most 100 MB */
@@ -153,8 +158,10 @@ RAFFIA_BEGIN_DECLS
  * @param path    see above
  * @param options the selection and limits apply; NULL = all defaults
  * @param model_p receives the model, to be released
- * @return #RAFFIA_ERROR_FORMAT for a malformed file, #RAFFIA_ERROR_IO, #RAFFIA_ERROR_NOT_FOUND for
- * a missing file or a name that matches no tensor, #RAFFIA_ERROR_LIMIT, ...
+ * @return #RAFFIA_ERROR_FORMAT for a malformed file, #RAFFIA_ERROR_NOT_FOUND for a missing file or
+ *         a name that matches no tensor, #RAFFIA_ERROR_PERMISSION or #RAFFIA_ERROR_IO if it cannot
+ *         be read, #RAFFIA_ERROR_LIMIT for a header or a number of dimensions that is too large,
+ *         #RAFFIA_ERROR_INVALID_ARGUMENT for the options
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_model_inspect(const char *path,
                                                                const raffia_load_options *options,
@@ -172,6 +179,10 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_model_inspect(const char *path,
  * @param path    see above
  * @param options NULL = all defaults
  * @param model_p receives the model, to be released
+ * @return as raffia_model_inspect(); for the memory #RAFFIA_ERROR_OUT_OF_MEMORY and
+ *         #RAFFIA_ERROR_NO_HUGE_PAGES, or #RAFFIA_ERROR_UNSUPPORTED if the CPU cannot write to it;
+ *         #RAFFIA_ERROR_CHANGED if a file changed meanwhile, #RAFFIA_ERROR_CANCELLED,
+ *         #RAFFIA_ERROR_TIMED_OUT
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_model_load(const char *path,
                                                             const raffia_load_options *options,

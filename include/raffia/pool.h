@@ -8,6 +8,12 @@
  *
  * Creating a pool is the opt-in: with #RAFFIA_PAGES_DEFAULT and no process setting, a pool *tries*
  * huge pages (everything else defaults to regular memory).
+ *
+ * Beside what is listed with it each call answers #RAFFIA_ERROR_INVALID_ARGUMENT where it is given
+ * NULL for a pool, or for something it must write to, and #RAFFIA_ERROR_FORKED in a forked child,
+ * to which its parent's pools do not belong. Calls that hand out memory, resize blocks or trim
+ * the pool answer #RAFFIA_ERROR_CORRUPT once it was found damaged. A pool may be used from several
+ * threads at once.
  */
 #ifndef RAFFIA_POOL_H
 #define RAFFIA_POOL_H
@@ -37,17 +43,21 @@ typedef struct raffia_pool_options {
     const char *device;      /**< see device.h; NULL = default device */
     const char *name;        /**< for logs and metrics; copied; NULL = "pool" */
     raffia_pages_mode pages; /**< see above */
-    size_t page_size;     /**< page size to start the ladder at, bytes: 2 MiB (default) or 1 GiB */
-    size_t initial_bytes; /**< mapped and verified at creation; 0 = the maximum for a pool of
-                               default size, else one chunk; #RAFFIA_NONE = nothing yet */
-    size_t maximum_bytes; /**< limit; 0 = the larger of initial_bytes and the default share of the
-                               device (8 %, at most 16 GiB, at most what is free) */
-    size_t chunk_bytes;   /**< unit of growth, trimming and remapping; 0 = chosen (256 MiB or the
-                               initial size if that is less); rounded up to whole pages */
-    size_t granule;       /**< block sizes and offsets are multiples of it; a power of two from
-                               256 B to the page size; 0 = 256 B; #RAFFIA_NONE = the page size */
-    unsigned flags;       /**< #raffia_pool_flags */
-    unsigned threads;     /**< threads that fill pages; 0 = one for each CPU, at most 16 */
+    size_t page_size;        /**< page size to start the ladder at, bytes: 2 MiB or 1 GiB; 0 = the
+                                  setting `page_size`, 2 MiB */
+    size_t initial_bytes;    /**< mapped and verified at creation; 0 = the maximum for a pool of
+                                  default size, else one chunk; #RAFFIA_NONE = nothing yet */
+    size_t maximum_bytes;   /**< limit; 0 = the larger of initial_bytes and the default share of the
+                                 device (8 %, at most 16 GiB, at most what is free; settings
+                                 `pool_share` and `pool_maximum`) */
+    size_t chunk_bytes;     /**< unit of growth, trimming and remapping; 0 = chosen (256 MiB, or if
+                                 that is less the initial size, or without one the limit); rounded
+                                 up to whole pages */
+    size_t granule;         /**< block sizes and offsets are multiples of it; a power of two from
+                                 256 B to the page size; 0 = 256 B; #RAFFIA_NONE = the page size */
+    unsigned flags;         /**< #raffia_pool_flags */
+    unsigned threads;       /**< threads that fill pages; 0 = the setting `threads`: one for each
+                                 CPU, at most 16 */
     int numa_node_plus_one; /**< NUMA node to bind to, plus one; 0 = where the kernel likes */
 } raffia_pool_options;
 
@@ -101,19 +111,21 @@ RAFFIA_BEGIN_DECLS
  * @param options see raffia_pool_options; NULL = all defaults
  * @param pool_p  receives the pool, with one owner
  * @return #RAFFIA_ERROR_NO_HUGE_PAGES with pages `on` and none to be had,
- *         #RAFFIA_ERROR_OUT_OF_MEMORY, #RAFFIA_ERROR_UNSUPPORTED for flags the device cannot
- * honour, #RAFFIA_ERROR_INVALID_ARGUMENT. Nothing is left behind on failure.
+ *         #RAFFIA_ERROR_OUT_OF_MEMORY, #RAFFIA_ERROR_UNSUPPORTED for flags that the device cannot
+ *         honour, #RAFFIA_ERROR_NOT_FOUND for the device, #RAFFIA_ERROR_INVALID_ARGUMENT.
+ *         Nothing is left behind on failure.
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_create(const raffia_pool_options *options,
                                                              raffia_pool **pool_p);
 
-/** @brief Adds an owner. Returns @p pool. */
+/** @brief Adds an owner. Returns @p pool; NULL gives NULL. */
 RAFFIA_API raffia_pool *raffia_pool_retain(raffia_pool *pool);
 
 /**
- * @brief Drops an owner; NULL is ignored. The last one to go tears the pool down. While blocks are
- *        live the teardown waits for the last of them to be freed: raffia_pool_free() stays legal
- * on those blocks, everything else does not.
+ * @brief Drops an owner; NULL is ignored. The last one to go tears the pool down.
+ *
+ * While blocks are live the teardown waits for the last of them to be freed: raffia_pool_free()
+ * stays legal on those blocks, everything else does not. In a forked child it does nothing.
  */
 RAFFIA_API void raffia_pool_release(raffia_pool *pool);
 
@@ -147,6 +159,7 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_free(raffia_pool *pool, vo
 /**
  * @brief Allocates in the order of @p stream: the block may be used by work submitted to it after
  *        this call. NULL is the default stream; on a device without streams only NULL is accepted.
+ * @return as raffia_pool_alloc(); #RAFFIA_ERROR_INVALID_ARGUMENT for the stream
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_alloc_on(raffia_pool *pool,
                                                                raffia_stream stream, size_t bytes,
@@ -163,13 +176,19 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_free_on(raffia_pool *pool,
 
 /**
  * @brief Changes the size of a live block without moving it.
+ * @param pool    the pool
+ * @param address start of the block
+ * @param bytes   its new size; 0 leaves one granule
  * @return #RAFFIA_ERROR_OUT_OF_MEMORY if the space behind it is taken, or is not mapped and cannot
- * be had; the block is then unchanged
+ *         be had, and #RAFFIA_ERROR_BAD_ADDRESS; nothing is then changed
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_resize(raffia_pool *pool, void *address,
                                                              size_t bytes);
 
-/** @brief Describes the live block that contains @p address, which may be interior. */
+/**
+ * @brief Describes the live block that contains @p address, which may be interior.
+ * @return #RAFFIA_ERROR_BAD_ADDRESS if there is none
+ */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_find(raffia_pool *pool, const void *address,
                                                            raffia_block *block);
 

@@ -1,3 +1,4 @@
+/* The words for pages: kinds, reasons of falling back, modes. */
 #include "core/settings.h"
 
 #include <raffia/pages.h>

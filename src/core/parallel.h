@@ -6,6 +6,9 @@
 
 #include <raffia/status.h>
 
+/* Most threads that anybody may ask for. */
+#define CORE_THREADS_MAX 1024u
+
 /* CPUs this process may run on; at least 1. */
 unsigned core_cpu_count(void);
 

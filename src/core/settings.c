@@ -3,6 +3,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/parallel.h"
 #include "core/process.h"
 #include "core/text.h"
 
@@ -82,7 +83,7 @@ static const struct spec {
     [CORE_SETTING_DRIVER] = {.type = TYPE_CHOICE, .choices = driver_choices},
     [CORE_SETTING_POOL_SHARE] = {.type = TYPE_SHARE, .share_maximum = 0.16},
     [CORE_SETTING_POOL_MAXIMUM] = {.type = TYPE_SIZE},
-    [CORE_SETTING_THREADS] = {.type = TYPE_COUNT, .count_maximum = 1024},
+    [CORE_SETTING_THREADS] = {.type = TYPE_COUNT, .count_maximum = CORE_THREADS_MAX},
     [CORE_SETTING_LOAD_BUDGET] = {.type = TYPE_SIZE, .size_minimum = CORE_LOAD_BUDGET_MIN},
 };
 

@@ -1,3 +1,4 @@
+/* The words for statuses, and the version. */
 #include <raffia/status.h>
 #include <raffia/version.h>
 

@@ -109,12 +109,6 @@ int sys_close(int fd)
     return close(fd);
 }
 
-int sys_dup(int fd)
-{
-    FAIL_IF_ARMED("dup", EMFILE, -1);
-    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
-}
-
 int sys_fstat(int fd, struct stat *status)
 {
     FAIL_IF_ARMED("fstat", EIO, -1);
@@ -258,11 +252,6 @@ static const char *root = "";
 void sys_set_root(const char *new_root)
 {
     root = new_root ? new_root : "";
-}
-
-const char *sys_root(void)
-{
-    return root;
 }
 
 /* Longest path looked at, the root and the NUL included. */

@@ -12,10 +12,19 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+
+/* Advice that came with Linux 5.14 and 6.1; kernels without it say EINVAL. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 
 /* Memory. */
 void *sys_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
@@ -35,7 +44,6 @@ int sys_punch_hole(int fd, off_t bytes);
 /* Files. */
 int sys_open(const char *path, int flags);
 int sys_close(int fd);
-int sys_dup(int fd); /* close-on-exec */
 int sys_fstat(int fd, struct stat *status);
 int sys_fstatfs(int fd, struct statfs *status);
 ssize_t sys_pread(int fd, void *buffer, size_t bytes, off_t offset);
@@ -79,8 +87,5 @@ DIR *sys_open_directory(const char *path);
 /* For tests: a directory under which the three functions above look for /proc and /sys. NULL
  * restores the real one. The string is not copied. Not thread-safe. */
 void sys_set_root(const char *root);
-
-/* The root now, "" for the real one; for code that must list a directory. */
-const char *sys_root(void);
 
 #endif

@@ -171,7 +171,10 @@ const char *core_format_size(size_t bytes, char buffer[static CORE_SIZE_TEXT_MAX
     }
     /* In hundredths, by hand: printf's decimal point is the locale's. */
     size_t whole = bytes / unit, hundredths = (bytes % unit * 100 + unit / 2) / unit;
-    if (bytes % unit == 0)
+    bool is_next_unit = whole + hundredths / 100 == 1024 && step < 4;
+    if (is_next_unit)
+        snprintf(buffer, CORE_SIZE_TEXT_MAX, "1.00 %s", names[step + 1]);
+    else if (bytes % unit == 0)
         snprintf(buffer, CORE_SIZE_TEXT_MAX, "%zu %s", whole, names[step]);
     else
         snprintf(buffer, CORE_SIZE_TEXT_MAX, "%zu.%02zu %s", whole + hundredths / 100,

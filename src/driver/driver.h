@@ -7,16 +7,15 @@
  *
  * Memory comes by two routes:
  *
- *   huge     range_reserve -> chunk_create -> chunk_map -> (set_access)      addresses and physical
- *            chunk_unmap   -> chunk_destroy -> range_release                 memory apart
- *   regular  mem_alloc -> mem_free                                          what the device's
- * ordinary allocator gives
+ *  - huge: addresses and physical memory apart. range_reserve -> chunk_create -> chunk_map ->
+ *    (set_access), and back: chunk_unmap -> chunk_destroy -> range_release;
+ *  - regular: what the device's ordinary allocator gives. mem_alloc -> mem_free.
  *
  * Rules for every verb:
- *  - all verbs of a table are present. One that the device cannot do returns
- * RAFFIA_ERROR_UNSUPPORTED with a sentence; the capability bits say so beforehand;
+ *  - all verbs of a table are present. One that the device cannot do returns UNSUPPORTED with a
+ *    sentence; the capability bits say so beforehand;
  *  - results are written only on success, except `reason`, which chunk_create and chunk_map set
- * when they fail;
+ *    when they fail;
  *  - verbs may be called from several threads at once, on different objects without further ado, on
  *    the same object only where it says so;
  *  - a failed call leaves the device as it was;
@@ -56,6 +55,9 @@ enum driver_handle_type {
     DRIVER_HANDLE_FD,       /* a file descriptor */
     DRIVER_HANDLE_FABRIC,   /* an opaque handle that other machines understand */
 };
+
+/* Room for a handle of any type. A file descriptor is the first word, the others are 0. */
+#define DRIVER_HANDLE_WORDS 8
 
 /* What kind of physical memory a chunk shall be. */
 struct driver_chunk_spec {
@@ -147,10 +149,10 @@ struct driver {
 
     /* Makes a handle that another process can import. An fd is the caller's to close. */
     raffia_status (*chunk_export)(int device, driver_chunk chunk, enum driver_handle_type type,
-                                  uint64_t handle[8]);
+                                  uint64_t handle[DRIVER_HANDLE_WORDS]);
     raffia_status (*chunk_import)(int device, enum driver_handle_type type,
-                                  const uint64_t handle[8], const struct driver_chunk_spec *spec,
-                                  driver_chunk *chunk_p);
+                                  const uint64_t handle[DRIVER_HANDLE_WORDS],
+                                  const struct driver_chunk_spec *spec, driver_chunk *chunk_p);
 
     /* Reads back which pages lie behind a mapped range. `expected` is the size that conforming
      * bytes are counted against. A driver that cannot tell sets verified to false and smallest to
@@ -254,5 +256,8 @@ raffia_status driver_unsupported(const char *driver, const char *verb);
 #ifdef __clang_analyzer__ /* see core/error.h */
 #define driver_unsupported(...) core_failure(driver_unsupported(__VA_ARGS__))
 #endif
+
+/* For drivers: the status that goes with the reason why pages could not be had. */
+raffia_status driver_status_of_reason(raffia_fallback_reason reason);
 
 #endif

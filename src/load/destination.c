@@ -103,7 +103,8 @@ static raffia_status make_pool(const raffia_load_options *options, size_t needed
         .chunk_bytes = needed, /* weights stay: one chunk, and one answer from the system */
         .threads = options->threads,
     };
-    if (!policy_resident_model_bytes(needed, RAFFIA_TENSOR_ALIGNMENT, &pool_options.maximum_bytes))
+    /* The pool rounds up to the pages it gets. */
+    if (!policy_resident_model_bytes(needed, 1, &pool_options.maximum_bytes))
         return core_error(RAFFIA_ERROR_OVERFLOW,
                           "a pool for a model of %zu bytes does not fit into the address space",
                           needed);

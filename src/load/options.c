@@ -6,12 +6,11 @@
 #include "core/options.h"
 #include "core/parallel.h"
 #include "core/settings.h"
+#include "load/catalog_build.h"
 
 #define WINDOW_BYTES_DEFAULT ((size_t)4 << 20)
 #define WINDOW_BYTES_MAX     ((size_t)1 << 30)
-#define HEADER_LIMIT_DEFAULT ((size_t)32 << 20)
-#define HEADER_LIMIT_MAX     ((size_t)100000000)
-#define THREADS_MAX          1024u
+
 /* Rather fewer readers than buffers below this size: small direct reads waste a fast disk. */
 #define WINDOW_BYTES_WORTHWHILE ((size_t)1 << 20)
 
@@ -71,14 +70,14 @@ static raffia_status check_choices(const raffia_load_options *options)
     if ((unsigned)options->checksum > RAFFIA_CHECKSUM_XXH3)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "load options: checksum %d is unknown",
                           (int)options->checksum);
-    if (options->threads > THREADS_MAX)
+    if (options->threads > CORE_THREADS_MAX)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "load options: %u threads asked for, at most %u are allowed",
-                          options->threads, THREADS_MAX);
-    if (options->header_limit_bytes > HEADER_LIMIT_MAX)
+                          options->threads, CORE_THREADS_MAX);
+    if (options->header_limit_bytes > CATALOG_HEADER_BYTES_MAX)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "load options: header_limit_bytes is %zu, at most %zu is allowed",
-                          options->header_limit_bytes, HEADER_LIMIT_MAX);
+                          options->header_limit_bytes, CATALOG_HEADER_BYTES_MAX);
     if (options->window_bytes > WINDOW_BYTES_MAX)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "load options: window_bytes is %zu, at most %zu is allowed",
@@ -136,7 +135,11 @@ raffia_status load_options_resolve(const raffia_load_options *given, raffia_load
         status = check_choices(resolved);
     if (status)
         return status;
+    /* Said here, because a pool takes the default as leave to try: it is made on purpose elsewhere.
+     */
+    if (resolved->pages == RAFFIA_PAGES_DEFAULT)
+        resolved->pages = raffia_pages_mode_in_force();
     if (resolved->header_limit_bytes == 0)
-        resolved->header_limit_bytes = HEADER_LIMIT_DEFAULT;
+        resolved->header_limit_bytes = CATALOG_HEADER_BYTES_DEFAULT;
     return resolve_staging(resolved);
 }

@@ -5,7 +5,6 @@
 #include "core/sys.h"
 #include "load/catalog_show.h"
 #include "load/direct.h"
-#include "load/options.h"
 #include "load/residency.h"
 
 #include <assert.h>

@@ -8,8 +8,6 @@
 
 #include <stdio.h>
 
-#define BITS_PER_BYTE 8
-
 /* Room for a shape in a message; a longer one is cut. */
 #define SHAPE_TEXT_MAX 160
 
@@ -108,17 +106,17 @@ static raffia_status check_size(const struct catalog_tensor *tensor)
     if (!fits || !core_multiply(elements, raffia_dtype_bits(tensor->dtype), &bits))
         return core_error(RAFFIA_ERROR_FORMAT, "shape %s of %s overflows the largest size",
                           show_shape(tensor).text, dtype);
-    if (bits % BITS_PER_BYTE)
+    if (bits % CATALOG_BYTE_BITS)
         return core_error(RAFFIA_ERROR_FORMAT,
                           "shape %s of %s takes %zu bits, which is not a whole number of bytes",
                           show_shape(tensor).text, dtype, bits);
-    if (bits / BITS_PER_BYTE != tensor->bytes)
+    if (bits / CATALOG_BYTE_BITS != tensor->bytes)
         return core_error(RAFFIA_ERROR_FORMAT,
                           "data_offsets [%llu, %llu] span %llu bytes, but shape %s of %s takes %zu",
                           (unsigned long long)tensor->offset,
                           (unsigned long long)(tensor->offset + tensor->bytes),
                           (unsigned long long)tensor->bytes, show_shape(tensor).text, dtype,
-                          bits / BITS_PER_BYTE);
+                          bits / CATALOG_BYTE_BITS);
     return RAFFIA_OK;
 }
 

@@ -5,13 +5,13 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "load/catalog_show.h"
+#include "load/dtype.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
 
-#define NONE      SIZE_MAX
-#define BYTE_BITS 8u
+#define NONE SIZE_MAX
 
 static bool is_pattern(const char *name)
 {
@@ -132,7 +132,8 @@ static raffia_status cut(const struct catalog_tensor *tensor, const raffia_tenso
         return core_error(RAFFIA_ERROR_OVERFLOW, "tensor '%s': its size in bits exceeds 64 bits",
                           catalog_show(tensor->name).text);
     uint64_t begin_bits = slice->begin * inner_bits, end_bits = slice->end * inner_bits;
-    if (begin_bits % BYTE_BITS || end_bits % BYTE_BITS || (outer > 1 && row_bits % BYTE_BITS))
+    if (begin_bits % CATALOG_BYTE_BITS || end_bits % CATALOG_BYTE_BITS ||
+        (outer > 1 && row_bits % CATALOG_BYTE_BITS))
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "tensor '%s': the slice %" PRIu64 "..%" PRIu64
                           " of dimension %u does not begin and end at whole bytes; elements of "
@@ -140,10 +141,10 @@ static raffia_status cut(const struct catalog_tensor *tensor, const raffia_tenso
                           catalog_show(tensor->name).text, slice->begin, slice->end, dimension,
                           raffia_dtype_name(tensor->dtype), raffia_dtype_bits(tensor->dtype));
     selected->piece_count = outer;
-    selected->piece_bytes = (end_bits - begin_bits) / BYTE_BITS;
-    selected->piece_stride = row_bits / BYTE_BITS;
+    selected->piece_bytes = (end_bits - begin_bits) / CATALOG_BYTE_BITS;
+    selected->piece_stride = row_bits / CATALOG_BYTE_BITS;
     selected->bytes = outer * selected->piece_bytes;
-    selected->file_offset = tensor->offset + begin_bits / BYTE_BITS;
+    selected->file_offset = tensor->offset + begin_bits / CATALOG_BYTE_BITS;
     if (outer > 1 && outer * selected->piece_stride != tensor->bytes)
         return core_error(RAFFIA_ERROR_CORRUPT,
                           "tensor '%s': %" PRIu64 " bytes do not fit its shape",

@@ -1,7 +1,6 @@
 /* Progress, cancellation and stalls, seen from the thread that waits for a load. */
 #include "load/watch.h"
 
-#include "core/checked.h"
 #include "core/clock.h"
 #include "core/error.h"
 

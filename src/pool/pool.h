@@ -6,10 +6,10 @@
  * not.
  *
  * Lock order, outermost first:
- *   1. pool growth lock   one grower (or trimmer) at a time; held during driver calls
- *   2. pool lock          the space, the slots' states, the counters; never held during a driver
- * call that can block
- *   3. page store lock
+ *  1. pool growth lock: the slots and the store; one grower (or trimmer) at a time; held during
+ *     driver calls;
+ *  2. pool lock: the space and the counters; never held during a driver call that can block;
+ *  3. page store lock.
  */
 #ifndef POOL_POOL_H
 #define POOL_POOL_H

@@ -1,5 +1,4 @@
 /* Giving memory back: idle chunks, and the limit. */
-#include "core/checked.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "pool/pool_internal.h"

@@ -4,8 +4,6 @@
 #include "core/checked.h"
 #include "space/index.h"
 
-#include <assert.h>
-
 unsigned space_bin_of(const struct space *space, size_t bytes)
 {
     size_t granules = bytes >> space->granule_shift;

@@ -1,7 +1,6 @@
 /*
  * Questions to a space that change nothing.
  */
-#include "core/checked.h"
 #include "core/error.h"
 #include "space/index.h"
 

@@ -1,7 +1,6 @@
 /*
  * Records and their order by address.
  */
-#include "core/checked.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "space/index.h"

@@ -7,8 +7,6 @@
 #include "core/memory.h"
 #include "space/index.h"
 
-#include <assert.h>
-
 /* A block cut out of the middle of a stretch leaves a stretch on either side. */
 #define CARVE_RECORDS 2
 

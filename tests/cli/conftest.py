@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import pty
@@ -79,6 +80,21 @@ def wait_until(condition, seconds=60):
             return
         time.sleep(0.005)
     pytest.fail("it did not happen")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_at_a_time():
+    """The pool of hugetlb pages is the machine's: whoever tests with it, here or in
+    tests/driver/hugetlb_pages.c, waits for the others. Without the right to wait there is none to
+    change the pool either."""
+    try:
+        lock = open("/tmp/raffia-test-hugetlb.lock", "w")
+    except PermissionError:
+        yield
+        return
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 HUGETLB = "/sys/kernel/mm/hugepages/hugepages-2048kB"

@@ -210,7 +210,7 @@ def stop_in_the_middle(tmp_path, signal_number, *extra):
 @pytest.mark.parametrize("extra", [[], ["--shards", "3"]])
 def test_an_interrupt_leaves_nothing(tmp_path, signal_number, extra):
     code, err = stop_in_the_middle(tmp_path, signal_number, *extra)
-    assert code == FAILURE and err.startswith("raffia: interrupted")
+    assert code == FAILURE and "interrupted" in err
     assert leftovers(tmp_path) == []
 
 

@@ -1,3 +1,4 @@
+/* Fork generations: what a child sees of them. */
 #include "core/fault.h"
 #include "core/process.h"
 #include "support/cmocka.h"

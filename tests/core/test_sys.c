@@ -2,6 +2,7 @@
 #include "core/fault.h"
 #include "core/sys.h"
 #include "support/cmocka.h"
+#include "support/directory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,49 +13,39 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static char root[64];
+static struct test_directory root;
 
 static int make_root(void **state)
 {
     (void)state;
-    strcpy(root, "/tmp/raffia-test-sys-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
+    test_directory_make(&root);
+    return 0;
 }
 
 static int remove_root(void **state)
 {
     (void)state;
-    char path[128];
-    snprintf(path, sizeof path, "%s/file", root);
-    unlink(path);
     sys_set_root(NULL);
-    return rmdir(root);
+    test_directory_remove(&root);
+    return 0;
 }
 
 static void write_file(const char *content, size_t bytes)
 {
-    char path[128];
-    snprintf(path, sizeof path, "%s/file", root);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(content, 1, bytes, file), bytes);
-    fclose(file);
+    test_file_write(test_path_in(&root, "file").text, content, bytes);
 }
 
 static void files_are_read_below_the_root(void **state)
 {
     (void)state;
     char text[32] = "";
-    assert_string_equal(sys_root(), "");
     write_file("hello\n", 6);
-    sys_set_root(root);
-    assert_string_equal(sys_root(), root);
+    sys_set_root(root.path);
     assert_int_equal(sys_read_text("/file", text, sizeof text), 6);
     assert_string_equal(text, "hello\n");
     assert_int_equal(sys_read_text("/missing", text, sizeof text), -1);
     assert_int_equal(errno, ENOENT);
     sys_set_root(NULL);
-    assert_string_equal(sys_root(), "");
     assert_int_equal(sys_read_text("/file", text, sizeof text), -1);
     assert_true(sys_read_text("/proc/self/stat", text, sizeof text) > 0);
 }
@@ -64,7 +55,7 @@ static void long_files_are_cut(void **state)
     (void)state;
     char text[5];
     write_file("abcdefgh", 8);
-    sys_set_root(root);
+    sys_set_root(root.path);
     assert_int_equal(sys_read_text("/file", text, sizeof text), 4);
     assert_string_equal(text, "abcd");
     assert_int_equal(sys_read_text("/file", text, 1), 0);
@@ -93,7 +84,7 @@ static void reading_can_fail_at_each_call(void **state)
     char text[32];
     uint64_t value = 4711;
     write_file("12", 2);
-    sys_set_root(root);
+    sys_set_root(root.path);
     static const struct {
         int error_number;
         const char *call;
@@ -125,7 +116,7 @@ static void numbers_are_read_strictly(void **state)
         {"18446744073709551615\n", UINT64_MAX},
     };
     uint64_t value = 0;
-    sys_set_root(root);
+    sys_set_root(root.path);
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         write_file(good[i].content, strlen(good[i].content));
         assert_int_equal(sys_read_number("/file", &value), 0);
@@ -212,9 +203,8 @@ static void file_calls_fail_when_asked_to(void **state)
     (void)state;
     static const int errors[] = {EIO, EIO, EIO, EIO, EOPNOTSUPP, ENOTTY, ENOSYS, ENOSYS};
     write_file("data", 4);
-    char path[128];
-    snprintf(path, sizeof path, "%s/file", root);
-    int fd = sys_open(path, O_RDONLY);
+    struct test_path path = test_path_in(&root, "file");
+    int fd = sys_open(path.text, O_RDONLY);
     assert_true(fd >= 0);
     assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
     for (int i = 0; i < 8; i++) {
@@ -238,9 +228,8 @@ static void newer_calls_answer_or_are_missing(void **state)
 {
     (void)state;
     write_file("data", 4);
-    char path[128];
-    snprintf(path, sizeof path, "%s/file", root);
-    int fd = sys_open(path, O_RDONLY);
+    struct test_path path = test_path_in(&root, "file");
+    int fd = sys_open(path.text, O_RDONLY);
     assert_true(fd >= 0);
     uint64_t pages = 4711;
     size_t memory = 4711, offset = 4711;

@@ -1,3 +1,4 @@
+/* Numbers as text, read strictly and written for people. */
 #include "core/text.h"
 #include "support/cmocka.h"
 
@@ -111,10 +112,12 @@ static void sizes_are_formatted_for_people(void **state)
     assert_string_equal(core_format_size(1023, text), "1023 B");
     assert_string_equal(core_format_size((size_t)2 << 20, text), "2 MiB");
     assert_string_equal(core_format_size((size_t)3 << 29, text), "1.50 GiB");
+    assert_string_equal(core_format_size(((size_t)1 << 30) - 4096, text), "1.00 GiB");
+    assert_string_equal(core_format_size(((size_t)1 << 30) - (6 << 20), text), "1018 MiB");
     assert_string_equal(core_format_size(RAFFIA_NONE, text), "none");
     assert_string_equal(core_format_size(1025, text), "1.00 KiB");
     assert_string_equal(core_format_size(1536 + 6, text), "1.51 KiB");
-    assert_string_equal(core_format_size(((size_t)1 << 20) - 1, text), "1024.00 KiB");
+    assert_string_equal(core_format_size(((size_t)1 << 20) - 1, text), "1.00 MiB");
     assert_string_equal(core_format_size((size_t)3 << 40, text), "3 TiB");
     assert_string_equal(core_format_size((size_t)5000 << 40, text), "5000 TiB");
     assert_string_equal(core_format_size(SIZE_MAX - 1, text), "16777216.00 TiB");

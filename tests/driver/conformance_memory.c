@@ -210,7 +210,7 @@ static void expect_no_order(const struct subject *s)
 
 static void expect_no_export(const struct subject *s)
 {
-    uint64_t handle[8] = {0};
+    uint64_t handle[DRIVER_HANDLE_WORDS] = {0};
     struct driver_chunk_spec spec = subject_spec(subject_usual_pages(s), 1);
     driver_chunk chunk, imported;
     raffia_fallback_reason reason;

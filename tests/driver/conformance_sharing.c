@@ -79,7 +79,7 @@ void an_imported_chunk_is_the_exported_one(void **state)
     struct pair pair;
     open_pair(s, true, DRIVER_HANDLE_FD, &pair);
     subject_fill(s, pair.first, 0x33, pair.spec.bytes);
-    uint64_t handle[8];
+    uint64_t handle[DRIVER_HANDLE_WORDS];
     driver_chunk imported;
     raffia_fallback_reason reason;
     assert_ok(s->driver->chunk_export(s->index, pair.chunk, DRIVER_HANDLE_FD, handle));
@@ -134,7 +134,7 @@ static raffia_status live_mapped(const struct life *life, driver_chunk chunk, ch
 static raffia_status live_shared(const struct life *life, driver_chunk chunk)
 {
     const struct subject *s = life->s;
-    uint64_t handle[8];
+    uint64_t handle[DRIVER_HANDLE_WORDS];
     raffia_status status = s->driver->chunk_export(s->index, chunk, DRIVER_HANDLE_FD, handle);
     if (status)
         return status;

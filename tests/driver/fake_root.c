@@ -2,33 +2,29 @@
 
 #include "core/sys.h"
 #include "support/cmocka.h"
+#include "support/directory.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-static char root[64];
+static struct test_directory root;
 
-void fake_root_enter(void)
+int fake_root_enter(void **state)
 {
-    strcpy(root, "/tmp/raffia-root-XXXXXX");
-    assert_non_null(mkdtemp(root));
-    sys_set_root(root);
+    (void)state;
+    test_directory_make(&root);
+    sys_set_root(root.path);
+    return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
+int fake_root_leave(void **state)
 {
-    (void)status, (void)type, (void)walk;
-    return remove(path);
-}
-
-void fake_root_leave(void)
-{
+    (void)state;
     sys_set_root(NULL);
-    nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    test_directory_remove(&root);
+    return 0;
 }
 
 static void make_parents(char *path)
@@ -44,7 +40,7 @@ static void make_parents(char *path)
 void fake_root_write(const char *path, const char *format, ...)
 {
     char full[1024];
-    snprintf(full, sizeof full, "%s%s", root, path);
+    snprintf(full, sizeof full, "%s%s", root.path, path);
     make_parents(full);
     FILE *file = fopen(full, "w");
     assert_non_null(file);

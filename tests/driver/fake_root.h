@@ -4,11 +4,15 @@
 #ifndef TESTS_DRIVER_FAKE_ROOT_H
 #define TESTS_DRIVER_FAKE_ROOT_H
 
-/* Makes an empty root and puts it in force. One at a time. */
-void fake_root_enter(void);
+/* For cmocka's set-up: makes an empty root and puts it in force. One at a time. */
+int fake_root_enter(void **state);
 
-/* Returns to the real machine and removes the root. */
-void fake_root_leave(void);
+/* For its tear-down: returns to the real machine and removes the root. */
+int fake_root_leave(void **state);
+
+/* A cmocka test with such a root of its own. */
+#define fake_root_test(function)                                                                   \
+    cmocka_unit_test_setup_teardown(function, fake_root_enter, fake_root_leave)
 
 /* Writes a file, and the directories above it. */
 void fake_root_write(const char *path, const char *format, ...)

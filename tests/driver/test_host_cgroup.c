@@ -1,3 +1,4 @@
+/* Limits of control groups, on machines that a fake root shows. */
 #include "driver/fake_root.h"
 #include "driver/host/cgroup.h"
 #include "support/cmocka.h"
@@ -5,20 +6,6 @@
 #include <string.h>
 
 #define MIB 1048576ull
-
-static int enter(void **state)
-{
-    (void)state;
-    fake_root_enter();
-    return 0;
-}
-
-static int leave(void **state)
-{
-    (void)state;
-    fake_root_leave();
-    return 0;
-}
 
 static void mount_version_2(void)
 {
@@ -179,15 +166,14 @@ static void damaged_files_are_passed_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(no_files_mean_no_limit, enter, leave),
-        cmocka_unit_test_setup_teardown(version_2_takes_the_tightest_ancestor, enter, leave),
-        cmocka_unit_test_setup_teardown(usage_above_the_limit_leaves_no_room, enter, leave),
-        cmocka_unit_test_setup_teardown(version_1_memory_beside_a_unified_hierarchy, enter, leave),
-        cmocka_unit_test_setup_teardown(version_1_hugetlb_names_sizes_as_the_kernel_does, enter,
-                                        leave),
-        cmocka_unit_test_setup_teardown(a_mounted_subtree_is_the_own_group, enter, leave),
-        cmocka_unit_test_setup_teardown(the_mount_that_shows_the_group_is_preferred, enter, leave),
-        cmocka_unit_test_setup_teardown(damaged_files_are_passed_over, enter, leave),
+        fake_root_test(no_files_mean_no_limit),
+        fake_root_test(version_2_takes_the_tightest_ancestor),
+        fake_root_test(usage_above_the_limit_leaves_no_room),
+        fake_root_test(version_1_memory_beside_a_unified_hierarchy),
+        fake_root_test(version_1_hugetlb_names_sizes_as_the_kernel_does),
+        fake_root_test(a_mounted_subtree_is_the_own_group),
+        fake_root_test(the_mount_that_shows_the_group_is_preferred),
+        fake_root_test(damaged_files_are_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

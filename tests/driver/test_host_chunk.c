@@ -1,3 +1,4 @@
+/* Chunks of the host driver in real memory: made, mapped, read back, shared. */
 #include "driver/host/facts.h"
 #include "driver/host/host.h"
 #include "driver/host/pagemap.h"
@@ -186,7 +187,7 @@ static void an_exported_chunk_outlives_its_maker(void **state)
     struct host_piece piece;
     assert_ok(host_piece_get(&piece, &spec));
     strcpy((char *)piece.at, "passed on");
-    uint64_t handle[8];
+    uint64_t handle[DRIVER_HANDLE_WORDS];
     memset(handle, 0xff, sizeof handle);
     assert_ok(driver->chunk_export(0, piece.chunk, DRIVER_HANDLE_FD, handle));
     assert_int_equal(handle[7], 0);
@@ -220,7 +221,7 @@ static void what_could_shrink_is_not_imported(void **state)
     spec.handle = DRIVER_HANDLE_FD;
     int fd = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_int_equal(ftruncate(fd, (off_t)spec.bytes), 0);
-    uint64_t handle[8] = {(uint64_t)fd};
+    uint64_t handle[DRIVER_HANDLE_WORDS] = {(uint64_t)fd};
     driver_chunk chunk;
     assert_status(RAFFIA_ERROR_INVALID_ARGUMENT,
                   driver->chunk_import(0, DRIVER_HANDLE_FD, handle, &spec, &chunk));
@@ -242,7 +243,7 @@ static void only_chunks_made_for_it_are_exported(void **state)
     spec.remappable = true;
     struct host_piece piece;
     assert_ok(host_piece_get(&piece, &spec));
-    uint64_t handle[8];
+    uint64_t handle[DRIVER_HANDLE_WORDS];
     assert_status(RAFFIA_ERROR_UNSUPPORTED,
                   driver->chunk_export(0, piece.chunk, DRIVER_HANDLE_FD, handle));
     assert_ok(host_piece_put(&piece));

@@ -1,3 +1,4 @@
+/* What the host driver reads of a machine, real and fake. */
 #include "driver/fake_root.h"
 #include "driver/host/facts.h"
 #include "driver/host/host.h"
@@ -5,20 +6,6 @@
 
 #include <string.h>
 #include <unistd.h>
-
-static int enter(void **state)
-{
-    (void)state;
-    fake_root_enter();
-    return 0;
-}
-
-static int leave(void **state)
-{
-    (void)state;
-    fake_root_leave();
-    return 0;
-}
 
 static struct host_facts facts;
 
@@ -208,13 +195,13 @@ static void this_machine_has_facts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_empty_machine_has_no_facts, enter, leave),
-        cmocka_unit_test_setup_teardown(every_fact_is_read, enter, leave),
-        cmocka_unit_test_setup_teardown(page_sizes_are_those_of_the_machine, enter, leave),
-        cmocka_unit_test_setup_teardown(too_many_page_sizes_lose_the_smallest, enter, leave),
-        cmocka_unit_test_setup_teardown(the_mode_of_a_size_beats_the_mode_of_all, enter, leave),
-        cmocka_unit_test_setup_teardown(the_device_is_no_larger_than_its_group, enter, leave),
-        cmocka_unit_test_setup_teardown(files_longer_than_the_buffer_are_read_whole, enter, leave),
+        fake_root_test(an_empty_machine_has_no_facts),
+        fake_root_test(every_fact_is_read),
+        fake_root_test(page_sizes_are_those_of_the_machine),
+        fake_root_test(too_many_page_sizes_lose_the_smallest),
+        fake_root_test(the_mode_of_a_size_beats_the_mode_of_all),
+        fake_root_test(the_device_is_no_larger_than_its_group),
+        fake_root_test(files_longer_than_the_buffer_are_read_whole),
         cmocka_unit_test(this_machine_has_facts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,7 +96,7 @@ static raffia_status hand_over(void *context)
     struct driver_chunk_spec *spec = context;
     driver_chunk chunk, copy;
     raffia_fallback_reason reason;
-    uint64_t handle[8];
+    uint64_t handle[DRIVER_HANDLE_WORDS];
     raffia_status status = driver->chunk_create(0, spec, &chunk, &reason);
     if (status)
         return status;

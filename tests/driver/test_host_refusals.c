@@ -15,20 +15,6 @@
 
 static const struct driver *driver = &host_driver;
 
-static int enter(void **state)
-{
-    (void)state;
-    fake_root_enter();
-    return 0;
-}
-
-static int leave(void **state)
-{
-    (void)state;
-    fake_root_leave();
-    return 0;
-}
-
 static void expect_refusal(const struct driver_chunk_spec *spec, raffia_status status,
                            raffia_fallback_reason reason, const char *mentions)
 {
@@ -72,7 +58,7 @@ static void refused_memory_was_never_touched(void **state)
     void *base;
     driver_chunk chunk;
     raffia_fallback_reason reason;
-    uint64_t handle[8];
+    uint64_t handle[DRIVER_HANDLE_WORDS];
     struct stat status;
     assert_ok(driver->range_reserve(0, spec.bytes, spec.page_size, &base));
     assert_ok(driver->chunk_create(0, &spec, &chunk, &reason));
@@ -305,15 +291,15 @@ static void what_cannot_be_verified_is_not_promised(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(more_than_the_machine_has_is_refused, enter, leave),
-        cmocka_unit_test_setup_teardown(refused_memory_was_never_touched, enter, leave),
-        cmocka_unit_test_setup_teardown(more_than_the_group_allows_is_refused, enter, leave),
+        fake_root_test(more_than_the_machine_has_is_refused),
+        fake_root_test(refused_memory_was_never_touched),
+        fake_root_test(more_than_the_group_allows_is_refused),
         cmocka_unit_test(a_real_group_kills_nobody),
-        cmocka_unit_test_setup_teardown(more_than_the_node_has_is_refused, enter, leave),
+        fake_root_test(more_than_the_node_has_is_refused),
         cmocka_unit_test(a_node_that_does_not_exist_is_refused),
-        cmocka_unit_test_setup_teardown(never_is_honoured, enter, leave),
-        cmocka_unit_test_setup_teardown(deny_is_about_shared_memory, enter, leave),
-        cmocka_unit_test_setup_teardown(kinds_the_machine_lacks_are_refused, enter, leave),
+        fake_root_test(never_is_honoured),
+        fake_root_test(deny_is_about_shared_memory),
+        fake_root_test(kinds_the_machine_lacks_are_refused),
         cmocka_unit_test(a_process_without_huge_pages_is_told),
         cmocka_unit_test(the_limit_of_open_files_is_named),
         cmocka_unit_test(what_cannot_be_verified_is_not_promised),

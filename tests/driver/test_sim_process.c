@@ -176,7 +176,7 @@ static void a_forked_child_is_refused_whoever_holds_the_lock(void **state)
     assert_ok(d->chunk_destroy(0, chunk));
 }
 
-static uint64_t exported[8];
+static uint64_t exported[DRIVER_HANDLE_WORDS];
 
 static int import_in_child(driver_chunk unused)
 {

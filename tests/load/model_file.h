@@ -5,6 +5,7 @@
 #ifndef LOAD_MODEL_FILE_H
 #define LOAD_MODEL_FILE_H
 
+#include "support/directory.h"
 #include "support/safetensors_writer.h"
 
 #include <raffia/load.h>

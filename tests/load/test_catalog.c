@@ -3,6 +3,7 @@
 #include "core/sys.h"
 #include "load/catalog.h"
 #include "support/cmocka.h"
+#include "support/directory.h"
 #include "support/fault_loop.h"
 #include "support/safetensors_writer.h"
 

@@ -226,10 +226,10 @@ static void cold_files_are_read_directly_and_hot_ones_through_the_cache(void **s
     raffia_model_release(model);
 }
 
-static void a_hundred_thousand_small_tensors_take_few_reads(void **state)
+static void many_small_tensors_take_few_reads(void **state)
 {
     (void)state;
-    enum { COUNT = 100000 };
+    enum { COUNT = 20000 };
     struct model_file_tensor *many = calloc(COUNT, sizeof *many);
     assert_non_null(many);
     for (int i = 0; i < COUNT; i++) {
@@ -247,7 +247,7 @@ static void a_hundred_thousand_small_tensors_take_few_reads(void **state)
             &model));
         for (int i = 0; i < COUNT; i++)
             model_file_check(raffia_model_tensor(model, many[i].name), many[i].offset, 64, 0);
-        assert_true(raffia_model_report(model)->reads < 200);
+        assert_true(raffia_model_report(model)->reads < 40);
         raffia_model_release(model);
     }
     free(many);
@@ -393,7 +393,7 @@ int main(void)
         cmocka_unit_test(every_byte_arrives),
         cmocka_unit_test(direct_reads_go_into_place_where_the_layout_allows),
         cmocka_unit_test(cold_files_are_read_directly_and_hot_ones_through_the_cache),
-        cmocka_unit_test(a_hundred_thousand_small_tensors_take_few_reads),
+        cmocka_unit_test(many_small_tensors_take_few_reads),
         cmocka_unit_test(shards_are_read_as_one_model),
         cmocka_unit_test(slices_read_their_own_bytes_only),
         cmocka_unit_test(checksums_are_of_the_bytes_in_memory),

@@ -3,6 +3,8 @@
 #include "load_fixture.h"
 #include "support/cmocka.h"
 
+#include <raffia/config.h>
+
 #include <string.h>
 
 static void refuses(raffia_load_options options, const char *mention)
@@ -51,6 +53,20 @@ static void defaults_are_filled_in(void **state)
     assert_int_equal(resolved.window_bytes, 4 * MIB);
     assert_int_equal(resolved.budget_bytes, 64 * MIB);
     assert_int_equal(resolved.header_limit_bytes, 32 * MIB);
+}
+
+static void pages_follow_the_process_setting(void **state)
+{
+    (void)state;
+    raffia_load_options resolved;
+    assert_ok(load_options_resolve(NULL, &resolved));
+    assert_int_equal(resolved.pages, RAFFIA_PAGES_OFF);
+    assert_ok(raffia_config_set("pages", "on"));
+    assert_ok(load_options_resolve(NULL, &resolved));
+    assert_int_equal(resolved.pages, RAFFIA_PAGES_ON);
+    assert_ok(load_options_resolve(&LOAD_OPTIONS(.pages = RAFFIA_PAGES_TRY), &resolved));
+    assert_int_equal(resolved.pages, RAFFIA_PAGES_TRY);
+    assert_ok(raffia_config_set("pages", NULL));
 }
 
 static void budgets_hold(void **state)
@@ -132,6 +148,7 @@ int main(void)
         cmocka_unit_test(contradictions_are_refused),
         cmocka_unit_test(unknown_values_are_refused),
         cmocka_unit_test(defaults_are_filled_in),
+        cmocka_unit_test(pages_follow_the_process_setting),
         cmocka_unit_test(budgets_hold),
         cmocka_unit_test(staging_makes_do_with_the_room_there_is),
         cmocka_unit_test(options_of_a_newer_program_are_refused_if_used),

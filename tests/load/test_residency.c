@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+
 static struct test_directory directory;
 
 static int make_directory(void **state)

@@ -3,6 +3,7 @@
 #include "load/catalog_build.h"
 #include "load/shard_index.h"
 #include "support/cmocka.h"
+#include "support/directory.h"
 #include "support/safetensors_writer.h"
 
 #include <stdio.h>

@@ -2,6 +2,7 @@
 #include "catalog_invariants.h"
 #include "load/catalog.h"
 #include "support/cmocka.h"
+#include "support/directory.h"
 #include "support/fault_loop.h"
 #include "support/log_capture.h"
 #include "support/safetensors_writer.h"

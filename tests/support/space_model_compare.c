@@ -1,3 +1,4 @@
+/* Comparing a space with its model as a whole. */
 #include "support/space_model_inside.h"
 
 uint32_t space_model_run_end(const struct space_model *model, uint32_t first)

@@ -237,8 +237,11 @@ void host_memory_limit(struct host_limit *limit)
         tighten_upwards(&place, &version_2, limit);
 }
 
+/* Room for a label. */
+#define SIZE_LABEL_MAX 24
+
 /* The kernel's name of a page size in these files: "64KB", "2MB", "1GB". */
-static void size_label(size_t page_size, char label[static 24])
+static void size_label(size_t page_size, char label[static SIZE_LABEL_MAX])
 {
     static const struct {
         size_t unit;
@@ -247,7 +250,7 @@ static void size_label(size_t page_size, char label[static 24])
     size_t i = 0;
     while (i < 2 && page_size < units[i].unit)
         i++;
-    snprintf(label, 24, "%zu%s", page_size / units[i].unit, units[i].name);
+    snprintf(label, SIZE_LABEL_MAX, "%zu%s", page_size / units[i].unit, units[i].name);
 }
 
 static void hugetlb_limit(const char *label, const char *limit_suffix, const char *usage_suffix,
@@ -262,7 +265,7 @@ static void hugetlb_limit(const char *label, const char *limit_suffix, const cha
 
 void host_hugetlb_limits(size_t page_size, struct host_limit *fault, struct host_limit *reservation)
 {
-    char label[24];
+    char label[SIZE_LABEL_MAX];
     size_label(page_size, label);
     *fault = *reservation = no_limit;
     struct place place;

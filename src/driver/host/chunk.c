@@ -120,7 +120,7 @@ size_t host_chunk_held(const struct host_chunk *chunk)
 }
 
 raffia_status host_chunk_export(int device, driver_chunk handle, enum driver_handle_type type,
-                                uint64_t words[8])
+                                uint64_t words[DRIVER_HANDLE_WORDS])
 {
     (void)device;
     struct host_chunk *chunk = host_chunk_of(handle);
@@ -132,7 +132,7 @@ raffia_status host_chunk_export(int device, driver_chunk handle, enum driver_han
     if (fd < 0)
         return core_error_errno(core_status_of_errno(errno), errno,
                                 "cannot duplicate the descriptor of a chunk for export");
-    for (int i = 1; i < 8; i++)
+    for (int i = 1; i < DRIVER_HANDLE_WORDS; i++)
         words[i] = 0;
     words[0] = (uint64_t)fd;
     return RAFFIA_OK;
@@ -163,7 +163,8 @@ static raffia_status check_import(int fd, const struct driver_chunk_spec *spec)
     return RAFFIA_OK;
 }
 
-raffia_status host_chunk_import(int device, enum driver_handle_type type, const uint64_t words[8],
+raffia_status host_chunk_import(int device, enum driver_handle_type type,
+                                const uint64_t words[DRIVER_HANDLE_WORDS],
                                 const struct driver_chunk_spec *spec, driver_chunk *chunk_p)
 {
     assert(device == 0);

@@ -42,14 +42,17 @@ struct host_hugetlb_pool {
     struct host_limit fault, reservation; /* control-group limits */
 };
 
+/* Room for the longest mode, "defer+madvise" so far. */
+#define HOST_THP_MODE_MAX 24
+
 /* Transparent huge pages. The modes are the words in brackets, "" where the file is missing. */
 struct host_thp {
     bool present;
     size_t page_size;                   /* of a whole page-table directory entry: 2 MiB on x86 */
-    char anonymous[24];                 /* the mode that applies to pages of page_size */
+    char anonymous[HOST_THP_MODE_MAX];  /* the mode that applies to pages of page_size */
     char anonymous_path[HOST_PATH_MAX]; /* the file it stands in */
-    char shared[24];                    /* shmem_enabled: memfd */
-    char defrag[24];
+    char shared[HOST_THP_MODE_MAX];     /* shmem_enabled: memfd */
+    char defrag[HOST_THP_MODE_MAX];
     bool process_disabled; /* prctl(PR_SET_THP_DISABLE) */
 };
 

@@ -86,7 +86,7 @@ uint64_t host_hugetlb_available(const struct host_hugetlb_pool *pool)
 }
 
 /* The word in brackets of a file such as "always [madvise] never"; "" if there is none. */
-static void read_choice(const char *path, char word[static 24])
+static void read_choice(const char *path, char word[static HOST_THP_MODE_MAX])
 {
     char text[256];
     word[0] = '\0';
@@ -97,7 +97,7 @@ static void read_choice(const char *path, char word[static 24])
     if (!end)
         return;
     *end = '\0';
-    snprintf(word, 24, "%s", start + 1);
+    snprintf(word, HOST_THP_MODE_MAX, "%s", start + 1);
 }
 
 /* Newer kernels have a mode for each size, which counts unless it says "inherit". */

@@ -9,13 +9,6 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
-
 /* Threads do not share less than this, and look for each other's failures this often. */
 #define SLICE_BYTES_MIN ((size_t)2 << 20)
 #define PIECE_BYTES     ((size_t)64 << 20)

@@ -1,3 +1,4 @@
+/* The host driver's table of verbs. */
 #include "driver/host/host.h"
 #include "driver/host/verbs.h"
 

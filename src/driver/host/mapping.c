@@ -4,7 +4,6 @@
 #include "core/log.h"
 #include "core/sys.h"
 #include "driver/host/chunk.h"
-#include "driver/host/facts.h"
 #include "driver/host/fill.h"
 #include "driver/host/reasons.h"
 #include "driver/host/verbs.h"

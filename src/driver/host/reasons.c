@@ -15,21 +15,6 @@
  * much for a huge page that might be split. */
 #define PAGE_TABLE_SHARE 512
 
-static raffia_status status_of(raffia_fallback_reason reason)
-{
-    switch (reason) {
-    case RAFFIA_REASON_DISABLED:
-    case RAFFIA_REASON_UNSUPPORTED:
-        return RAFFIA_ERROR_UNSUPPORTED;
-    case RAFFIA_REASON_PERMISSION:
-        return RAFFIA_ERROR_PERMISSION;
-    case RAFFIA_REASON_LIMIT:
-        return RAFFIA_ERROR_LIMIT;
-    default:
-        return RAFFIA_ERROR_OUT_OF_MEMORY;
-    }
-}
-
 raffia_status host_refuse(raffia_fallback_reason reason, raffia_fallback_reason *reason_p,
                           const char *format, ...)
 {
@@ -39,7 +24,7 @@ raffia_status host_refuse(raffia_fallback_reason reason, raffia_fallback_reason 
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     *reason_p = reason;
-    return core_error(status_of(reason), "%s", text);
+    return core_error(driver_status_of_reason(reason), "%s", text);
 }
 
 /* "hugetlb 2 MiB pages, 64 MiB asked": how every sentence about a chunk begins. */
@@ -61,8 +46,8 @@ static raffia_status refuse_errno(const struct driver_chunk_spec *spec,
 {
     char request[REQUEST_TEXT_MAX];
     *reason_p = reason;
-    return core_error_errno(status_of(reason), error_number, "%s: %s", request_text(spec, request),
-                            what);
+    return core_error_errno(driver_status_of_reason(reason), error_number, "%s: %s",
+                            request_text(spec, request), what);
 }
 
 raffia_status host_check_kind(const struct driver_chunk_spec *spec,
@@ -208,9 +193,9 @@ static raffia_status refuse_pool(const struct driver_chunk_spec *spec,
     uint64_t missing = host_subtract(asked, host_hugetlb_available(pool));
     return host_refuse(
         RAFFIA_REASON_POOL_EMPTY, reason_p,
-        "hugetlb %s: %" PRIu64 " pages asked, %" PRIu64 " free of which %" PRIu64
-        " are reserved (%" PRIu64 " of %" PRIu64 " overcommit pages used); %" PRIu64
-        " more are needed: echo %" PRIu64 " > %s/hugepages-%zukB/nr_hugepages, and read it back",
+        "hugetlb %s pages: %" PRIu64 " asked, %" PRIu64 " free (%" PRIu64
+        " of them reserved), %" PRIu64 " of %" PRIu64 " overcommit pages used; to have %" PRIu64
+        " more: echo %" PRIu64 " > %s/hugepages-%zukB/nr_hugepages, and read it back",
         core_format_size(spec->page_size, page), asked, pool->free, pool->reserved, pool->surplus,
         pool->overcommit, missing, host_add(host_subtract(pool->total, pool->surplus), missing),
         HOST_HUGEPAGES_DIRECTORY, spec->page_size / 1024);

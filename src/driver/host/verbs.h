@@ -21,8 +21,9 @@ raffia_status host_chunk_create(int device, const struct driver_chunk_spec *spec
                                 driver_chunk *chunk_p, raffia_fallback_reason *reason);
 raffia_status host_chunk_destroy(int device, driver_chunk chunk);
 raffia_status host_chunk_export(int device, driver_chunk chunk, enum driver_handle_type type,
-                                uint64_t handle[8]);
-raffia_status host_chunk_import(int device, enum driver_handle_type type, const uint64_t handle[8],
+                                uint64_t handle[DRIVER_HANDLE_WORDS]);
+raffia_status host_chunk_import(int device, enum driver_handle_type type,
+                                const uint64_t handle[DRIVER_HANDLE_WORDS],
                                 const struct driver_chunk_spec *spec, driver_chunk *chunk_p);
 
 /* mapping.c */

@@ -59,8 +59,9 @@ static void read_hugetlb(const void *at, size_t bytes, size_t expected,
                                               .source = source};
 }
 
-void host_read_pages(const void *at, size_t bytes, raffia_page_kind kind, size_t expected,
-                     struct driver_page_evidence *evidence)
+/* Evidence for a mapped range by its addresses alone, from the kernel's tables. */
+static void read_pages(const void *at, size_t bytes, raffia_page_kind kind, size_t expected,
+                       struct driver_page_evidence *evidence)
 {
     switch (kind) {
     case RAFFIA_PAGE_REGULAR:
@@ -90,13 +91,13 @@ void host_read_chunk_pages(const struct host_chunk *chunk, const void *at,
             .source = "fstatfs"};
         return;
     }
-    host_read_pages(at, spec->bytes, spec->kind, spec->page_size, evidence);
+    read_pages(at, spec->bytes, spec->kind, spec->page_size, evidence);
 }
 
 raffia_status host_page_size_of(int device, const void *at, size_t bytes, raffia_page_kind kind,
                                 size_t expected, struct driver_page_evidence *evidence)
 {
     (void)device;
-    host_read_pages(at, bytes, kind, expected, evidence);
+    read_pages(at, bytes, kind, expected, evidence);
     return RAFFIA_OK;
 }

@@ -6,10 +6,6 @@
 
 #include "driver/host/chunk.h"
 
-/* Evidence for a mapped range by its addresses alone, from the kernel's tables. */
-void host_read_pages(const void *at, size_t bytes, raffia_page_kind kind, size_t expected,
-                     struct driver_page_evidence *evidence);
-
 /* Evidence for a chunk just mapped at `at`. Hugetlb: the file system of its memfd says the page
  * size of each of its pages, and none can differ. */
 void host_read_chunk_pages(const struct host_chunk *chunk, const void *at,

@@ -22,21 +22,6 @@ struct driver_chunk *sim_chunk_find(struct sim_device *device, driver_chunk hand
     return sim_spans_exactly(&device->chunks, handle) ? handle : NULL;
 }
 
-static raffia_status status_of_reason(raffia_fallback_reason reason)
-{
-    switch (reason) {
-    case RAFFIA_REASON_DISABLED:
-    case RAFFIA_REASON_UNSUPPORTED:
-        return RAFFIA_ERROR_UNSUPPORTED;
-    case RAFFIA_REASON_PERMISSION:
-        return RAFFIA_ERROR_PERMISSION;
-    case RAFFIA_REASON_LIMIT:
-        return RAFFIA_ERROR_LIMIT;
-    default:
-        return RAFFIA_ERROR_OUT_OF_MEMORY;
-    }
-}
-
 raffia_status sim_chunk_commit(struct sim_device *device, struct driver_chunk *chunk,
                                raffia_fallback_reason *reason)
 {
@@ -50,7 +35,7 @@ raffia_status sim_chunk_commit(struct sim_device *device, struct driver_chunk *c
             continue;
         if (taken > limit->bytes || chunk->bytes > limit->bytes - taken) {
             *reason = limit->reason;
-            return core_error(status_of_reason(limit->reason),
+            return core_error(driver_status_of_reason(limit->reason),
                               "sim:%d: %zu bytes of %s pages were asked for, %zu of %zu are taken",
                               device->index, chunk->bytes, raffia_page_kind_name(chunk->kind),
                               taken, limit->bytes);
@@ -260,7 +245,8 @@ raffia_status sim_chunk_destroy(int index, driver_chunk handle)
 }
 
 static raffia_status export_chunk(struct sim_device *device, driver_chunk handle,
-                                  enum driver_handle_type type, uint64_t exported[8])
+                                  enum driver_handle_type type,
+                                  uint64_t exported[DRIVER_HANDLE_WORDS])
 {
     struct driver_chunk *chunk = sim_chunk_find(device, handle);
     if (!chunk)
@@ -273,14 +259,14 @@ static raffia_status export_chunk(struct sim_device *device, driver_chunk handle
     if (fd < 0)
         return core_error_errno(core_status_of_errno(errno), errno,
                                 "sim:%d: cannot duplicate a chunk's descriptor", device->index);
-    for (int i = 1; i < 8; i++)
+    for (int i = 1; i < DRIVER_HANDLE_WORDS; i++)
         exported[i] = 0;
     exported[0] = (uint64_t)fd;
     return RAFFIA_OK;
 }
 
 raffia_status sim_chunk_export(int index, driver_chunk handle, enum driver_handle_type type,
-                               uint64_t exported[8])
+                               uint64_t exported[DRIVER_HANDLE_WORDS])
 {
     struct sim_device *device;
     raffia_status status = sim_enter(SIM_VERB_chunk_export, index, NULL, &device);
@@ -310,8 +296,8 @@ static raffia_status import_fd(struct sim_device *device, uint64_t given, size_t
 }
 
 static raffia_status import_chunk(struct sim_device *device, enum driver_handle_type type,
-                                  const uint64_t exported[8], const struct driver_chunk_spec *spec,
-                                  driver_chunk *chunk_p)
+                                  const uint64_t exported[DRIVER_HANDLE_WORDS],
+                                  const struct driver_chunk_spec *spec, driver_chunk *chunk_p)
 {
     if (type != DRIVER_HANDLE_FD || spec->handle != type)
         return core_error(RAFFIA_ERROR_UNSUPPORTED,
@@ -333,7 +319,8 @@ static raffia_status import_chunk(struct sim_device *device, enum driver_handle_
     return RAFFIA_OK;
 }
 
-raffia_status sim_chunk_import(int index, enum driver_handle_type type, const uint64_t exported[8],
+raffia_status sim_chunk_import(int index, enum driver_handle_type type,
+                               const uint64_t exported[DRIVER_HANDLE_WORDS],
                                const struct driver_chunk_spec *spec, driver_chunk *chunk_p)
 {
     struct sim_device *device;

@@ -1,5 +1,4 @@
 /* The simulated device's table of verbs, and the verbs about devices themselves. */
-#include "core/error.h"
 #include "driver/sim/memory.h"
 #include "driver/sim/queue.h"
 #include "driver/sim/verbs.h"

@@ -69,8 +69,9 @@ raffia_status sim_chunk_create(int index, const struct driver_chunk_spec *spec,
                                driver_chunk *chunk_p, raffia_fallback_reason *reason);
 raffia_status sim_chunk_destroy(int index, driver_chunk handle);
 raffia_status sim_chunk_export(int index, driver_chunk handle, enum driver_handle_type type,
-                               uint64_t exported[8]);
-raffia_status sim_chunk_import(int index, enum driver_handle_type type, const uint64_t exported[8],
+                               uint64_t exported[DRIVER_HANDLE_WORDS]);
+raffia_status sim_chunk_import(int index, enum driver_handle_type type,
+                               const uint64_t exported[DRIVER_HANDLE_WORDS],
                                const struct driver_chunk_spec *spec, driver_chunk *chunk_p);
 raffia_status sim_chunk_map(int index, driver_chunk handle, void *at,
                             raffia_fallback_reason *reason);

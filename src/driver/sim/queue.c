@@ -9,7 +9,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Never reset: an id is not given twice in the life of the process. Guarded by the lock. */
 static uint64_t streams_made;
@@ -77,12 +76,9 @@ void sim_op_execute(struct sim_op *op)
     case SIM_OP_LAUNCH:
         run_kernel(op);
         break;
-    case SIM_OP_DELAY: {
-        struct timespec pause = {.tv_sec = op->microseconds / 1000000u,
-                                 .tv_nsec = (long)(op->microseconds % 1000000u) * 1000};
-        nanosleep(&pause, NULL);
+    case SIM_OP_DELAY:
+        sim_pause(op->microseconds);
         break;
-    }
     case SIM_OP_MARK:
     case SIM_OP_WAIT:
         break;

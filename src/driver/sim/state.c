@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #undef sim_misuse /* the analyser's version is for callers */
@@ -59,6 +60,13 @@ void sim_acquire(void)
 void sim_leave(void)
 {
     pthread_mutex_unlock(&sim_lock);
+}
+
+void sim_pause(unsigned microseconds)
+{
+    struct timespec pause = {.tv_sec = microseconds / 1000000u,
+                             .tv_nsec = (long)(microseconds % 1000000u) * 1000};
+    nanosleep(&pause, NULL);
 }
 
 void sim_forget_configuration(void)

@@ -19,7 +19,6 @@
 #include "driver/sim/spans.h"
 
 #include <pthread.h>
-#include <sys/types.h>
 
 struct sim_stream;
 
@@ -74,6 +73,9 @@ void sim_adopt(void);
 /* Takes the lock and sees to it that the devices have their defaults. Pre: not forked. */
 void sim_acquire(void);
 void sim_leave(void);
+
+/* Sleeps. Pre: the lock is not held. */
+void sim_pause(unsigned microseconds);
 
 /* Gives back all memory and addresses of a device. Pre: its streams, events and modules are gone.
  */

@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 static const struct {
     const char *name;
@@ -96,10 +95,8 @@ static void sleep_without_lock(unsigned microseconds)
 {
     if (!microseconds)
         return;
-    struct timespec pause = {.tv_sec = microseconds / 1000000u,
-                             .tv_nsec = (long)(microseconds % 1000000u) * 1000};
     sim_leave();
-    nanosleep(&pause, NULL);
+    sim_pause(microseconds);
     sim_acquire();
 }
 
