@@ -1,7 +1,9 @@
 /* What the host driver reads of a machine, real and fake. */
 #include "driver/fake_root.h"
+#include "driver/host/claims.h"
 #include "driver/host/facts.h"
 #include "driver/host/host.h"
+#include "driver/host_piece.h"
 #include "support/cmocka.h"
 
 #include <string.h>
@@ -151,21 +153,62 @@ static void the_device_is_no_larger_than_its_group(void **state)
 {
     (void)state;
     fake_root_write("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Abacus 9000\nflags : x\n");
-    fake_root_write("/proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 900 kB\n");
+    fake_root_write("/proc/meminfo", "MemTotal: 10000 kB\nMemAvailable: 9000 kB\n");
     fake_root_write("/proc/self/mountinfo", "30 22 0:26 / /cg rw - cgroup2 cgroup2 rw\n");
     fake_root_write("/proc/self/cgroup", "0::/\n");
-    fake_root_write("/cg/memory.max", "512000\n");
-    fake_root_write("/cg/memory.current", "12000\n");
+    fake_root_write("/cg/memory.max", "5120000\n");
+    fake_root_write("/cg/memory.current", "120000\n");
     raffia_device_info info;
     assert_ok(host_driver.device_info(0, &info));
     assert_string_equal(info.name, "host");
     assert_string_equal(info.model, "Abacus 9000");
-    assert_int_equal(info.total_bytes, 512000);
-    assert_int_equal(info.free_bytes, 500000);
+    assert_int_equal(info.total_bytes, 5120000);
+    assert_int_equal(info.free_bytes, host_fillable(5000000));
     fake_root_write("/cg/memory.max", "max\n");
     assert_ok(host_driver.device_info(0, &info));
-    assert_int_equal(info.total_bytes, 1000 * 1024);
-    assert_int_equal(info.free_bytes, 900 * 1024);
+    assert_int_equal(info.total_bytes, 10000 * 1024);
+    assert_int_equal(info.free_bytes, host_fillable(9000 * 1024));
+}
+
+static void not_all_room_can_be_filled(void **state)
+{
+    (void)state;
+    assert_true(host_fillable(HOST_UNLIMITED) == HOST_UNLIMITED);
+    assert_int_equal(host_fillable(1 << 20), 0);
+    for (uint64_t room = 4 << 20; room < (uint64_t)1 << 40; room += room / 3) {
+        uint64_t bytes = host_fillable(room), tables = bytes / 512;
+        assert_in_range(room - bytes - tables, 2 << 20, (2 << 20) + 1);
+    }
+}
+
+static int is_nothing_claimed(void *unused)
+{
+    (void)unused;
+    return host_claims_bytes() != 0;
+}
+
+static void what_is_about_to_be_filled_counts_as_used(void **state)
+{
+    (void)state;
+    struct host_memory before, now;
+    struct host_claim claim = {0}, other = {0};
+    fake_root_write("/proc/meminfo", "MemTotal: 10000 kB\nMemAvailable: 9000 kB\n");
+    host_memory_read(&before);
+    host_claims_lock();
+    host_claim_make(&claim, 3000);
+    host_claim_make(&other, 500);
+    host_claims_unlock();
+    host_memory_read(&now);
+    assert_int_equal(now.available, before.available - 3500);
+    host_claim_settle(&claim, 1000);
+    assert_int_equal(host_claims_bytes(), 2500);
+    assert_int_equal(host_piece_in_child(is_nothing_claimed, NULL), 0);
+    host_claim_settle(&claim, 2500);
+    assert_int_equal(host_claims_bytes(), 500);
+    host_claim_end(&claim);
+    host_claim_end(&other);
+    host_memory_read(&now);
+    assert_int_equal(now.available, before.available);
 }
 
 static void files_longer_than_the_buffer_are_read_whole(void **state)
@@ -201,6 +244,8 @@ int main(void)
         fake_root_test(too_many_page_sizes_lose_the_smallest),
         fake_root_test(the_mode_of_a_size_beats_the_mode_of_all),
         fake_root_test(the_device_is_no_larger_than_its_group),
+        cmocka_unit_test(not_all_room_can_be_filled),
+        fake_root_test(what_is_about_to_be_filled_counts_as_used),
         fake_root_test(files_longer_than_the_buffer_are_read_whole),
         cmocka_unit_test(this_machine_has_facts),
     };

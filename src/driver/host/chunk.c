@@ -14,6 +14,7 @@
 #include <limits.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 /* st_blocks counts these, whatever the block size of the file system. */
 #define STAT_BLOCK_BYTES 512
@@ -45,12 +46,31 @@ static bool needs_file(const struct driver_chunk_spec *spec)
            spec->handle == DRIVER_HANDLE_FD;
 }
 
+/* The kernel answers a file that grows beyond its process's limit with SIGXFSZ, which ends it. */
+static raffia_status check_file_size(const struct driver_chunk_spec *spec,
+                                     raffia_fallback_reason *reason)
+{
+    struct rlimit most;
+    char bytes[CORE_SIZE_TEXT_MAX], allowed[CORE_SIZE_TEXT_MAX];
+    if (getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur == RLIM_INFINITY ||
+        spec->bytes <= most.rlim_cur)
+        return RAFFIA_OK;
+    return host_refuse(RAFFIA_REASON_LIMIT, reason,
+                       "a chunk of %s in %s pages is a memory file, and files of this process may "
+                       "have at most %s (ulimit -f)",
+                       core_format_size(spec->bytes, bytes), raffia_page_kind_name(spec->kind),
+                       core_format_size((size_t)most.rlim_cur, allowed));
+}
+
 static raffia_status open_file(const struct driver_chunk_spec *spec, int *fd_p,
                                raffia_fallback_reason *reason)
 {
     unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
     if (spec->kind == RAFFIA_PAGE_HUGETLB)
         flags |= MFD_HUGETLB | ((unsigned)__builtin_ctzl(spec->page_size) << HUGE_SIZE_SHIFT);
+    raffia_status status = check_file_size(spec, reason);
+    if (status)
+        return status;
     struct host_failure failure = {.step = HOST_STEP_CREATE};
     int fd = sys_memfd_create("raffia", flags);
     if (fd >= 0 && sys_ftruncate(fd, (off_t)spec->bytes) == 0 && sys_seal(fd, SEALS) == 0) {

@@ -2,6 +2,7 @@
 
 #include "core/memory.h"
 #include "core/sys.h"
+#include "driver/host/claims.h"
 #include "driver/host/pagemap.h"
 
 #include <stdio.h>
@@ -14,8 +15,17 @@ size_t host_base_page_size(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* Page tables of the memory itself: eight bytes for each page of 4 KiB, and the kernel deposits as
+ * much for a huge page that might be split. */
+#define PAGE_TABLE_SHARE 512
+
+/* What a program that got its memory still takes to use it: stacks of threads, files it opens. If
+ * nothing were left for that, the next touch of anything would end it. */
+#define LEFT_TO_OTHERS ((uint64_t)2 << 20)
+
 void host_memory_read(struct host_memory *memory)
 {
+    uint64_t claimed = host_claims_bytes();
     memory->total = memory->available = HOST_UNLIMITED;
     char *text = host_read_whole("/proc/meminfo");
     if (text) {
@@ -24,12 +34,24 @@ void host_memory_read(struct host_memory *memory)
     }
     core_free(text);
     host_memory_limit(&memory->cgroup);
+    if (memory->available != HOST_UNLIMITED)
+        memory->available = host_subtract(memory->available, claimed);
+    if (memory->cgroup.limit != HOST_UNLIMITED)
+        memory->cgroup.usage = host_add(memory->cgroup.usage, claimed);
 }
 
 uint64_t host_memory_room(const struct host_memory *memory)
 {
     uint64_t below_limit = host_limit_room(&memory->cgroup);
     return memory->available < below_limit ? memory->available : below_limit;
+}
+
+uint64_t host_fillable(uint64_t room)
+{
+    if (room == HOST_UNLIMITED)
+        return room;
+    uint64_t left = host_subtract(room, LEFT_TO_OTHERS);
+    return left - left / (PAGE_TABLE_SHARE + 1);
 }
 
 /* "0-1,4": calls nothing and allocates nothing; a malformed list ends where it is malformed. */

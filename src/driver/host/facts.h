@@ -57,6 +57,7 @@ struct host_thp {
 };
 
 /* Ordinary memory. */
+/* What this process is about to fill (claims.h) counts as used. */
 struct host_memory {
     uint64_t total, available; /* of the machine; HOST_UNLIMITED if not known */
     struct host_limit cgroup;
@@ -86,8 +87,12 @@ void host_memory_read(struct host_memory *memory);
 void host_thp_read(struct host_thp *thp);
 uint64_t host_open_files_limit(void);
 
-/* Bytes of ordinary memory that can be filled before somebody is killed for it. */
+/* Bytes of ordinary memory that can be touched before somebody is killed for it. */
 uint64_t host_memory_room(const struct host_memory *memory);
+
+/* How much of that room can be filled: page tables, and what a program needs to use what it got,
+ * are left out. */
+uint64_t host_fillable(uint64_t room);
 
 /* The same on one NUMA node; HOST_UNLIMITED if its file is missing. */
 uint64_t host_node_room(int node);

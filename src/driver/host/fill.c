@@ -9,9 +9,10 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-/* Threads do not share less than this, and look for each other's failures this often. */
+/* Threads do not share less than this, and look for each other's failures, and settle what they
+ * claimed, this often. */
 #define SLICE_BYTES_MIN ((size_t)2 << 20)
-#define PIECE_BYTES     ((size_t)64 << 20)
+#define PIECE_BYTES     ((size_t)16 << 20)
 
 /* Tries while the kernel says EAGAIN or EINTR. */
 #define TRIES_MAX 8
@@ -22,6 +23,7 @@ struct fill {
     size_t grain; /* slices begin and end at multiples of it */
     size_t base_page;
     bool collapse;
+    struct host_claim *claim;
     atomic_int error_number; /* the first failure; ends the work of all */
 };
 
@@ -61,9 +63,12 @@ static raffia_status fill_slice(void *context, unsigned index, unsigned count)
         if (atomic_load_explicit(&fill->error_number, memory_order_relaxed))
             break;
         int none = 0;
-        int error_number = fill_piece(fill, fill->at + offset, core_min(step, end - offset));
+        size_t bytes = core_min(step, end - offset);
+        int error_number = fill_piece(fill, fill->at + offset, bytes);
         if (error_number)
             atomic_compare_exchange_strong(&fill->error_number, &none, error_number);
+        else
+            host_claim_settle(fill->claim, bytes);
     }
     return RAFFIA_OK;
 }
@@ -79,18 +84,20 @@ static int fill_all(struct fill *fill, unsigned threads)
     return atomic_load(&fill->error_number);
 }
 
-int host_fill(void *at, size_t bytes, size_t page_size, unsigned threads)
+int host_fill(void *at, size_t bytes, size_t page_size, unsigned threads, struct host_claim *claim)
 {
-    struct fill fill = {.at = at, .bytes = bytes, .grain = page_size};
+    struct fill fill = {.at = at, .bytes = bytes, .grain = page_size, .claim = claim};
     return fill_all(&fill, threads);
 }
 
-void host_collapse(void *at, size_t bytes, size_t page_size, unsigned threads)
+void host_collapse(void *at, size_t bytes, size_t page_size, unsigned threads,
+                   struct host_claim *claim)
 {
     struct fill fill = {.at = at,
                         .bytes = bytes,
                         .grain = page_size,
                         .base_page = host_base_page_size(),
-                        .collapse = true};
+                        .collapse = true,
+                        .claim = claim};
     fill_all(&fill, threads);
 }

@@ -77,7 +77,7 @@ raffia_status host_device_info(int device, raffia_device_info *info)
     host_memory_read(&memory);
     uint64_t total = memory.total < memory.cgroup.limit ? memory.total : memory.cgroup.limit;
     info->total_bytes = known(total);
-    uint64_t room = host_memory_room(&memory);
+    uint64_t room = host_fillable(host_memory_room(&memory));
     info->free_bytes = known(room < total ? room : total);
     info->numa_node = -1;
     info->cpu_accessible = true;

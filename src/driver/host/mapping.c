@@ -4,6 +4,7 @@
 #include "core/log.h"
 #include "core/sys.h"
 #include "driver/host/chunk.h"
+#include "driver/host/claims.h"
 #include "driver/host/fill.h"
 #include "driver/host/reasons.h"
 #include "driver/host/verbs.h"
@@ -55,9 +56,10 @@ static bool advise(const struct driver_chunk_spec *spec, void *at, struct host_f
     return true;
 }
 
-static bool fill(const struct driver_chunk_spec *spec, void *at, struct host_failure *failure)
+static bool fill(const struct driver_chunk_spec *spec, void *at, struct host_claim *claim,
+                 struct host_failure *failure)
 {
-    int error_number = host_fill(at, spec->bytes, spec->page_size, spec->threads);
+    int error_number = host_fill(at, spec->bytes, spec->page_size, spec->threads, claim);
     return error_number ? fail(failure, HOST_STEP_FILL, error_number) : true;
 }
 
@@ -75,20 +77,21 @@ static bool conforms(const struct host_chunk *chunk, const void *at, struct host
 
 /* Shared memory gets no transparent huge pages by faulting unless the administrator says so, but
  * can be collapsed; anonymous memory is collapsed only where faulting gave small pages. */
-static bool fill_and_verify(struct host_chunk *chunk, void *at, struct host_failure *failure)
+static bool fill_and_verify(struct host_chunk *chunk, void *at, struct host_claim *claim,
+                            struct host_failure *failure)
 {
     const struct driver_chunk_spec *spec = &chunk->spec;
     bool transparent = spec->kind == RAFFIA_PAGE_TRANSPARENT;
     if (transparent && chunk->fd >= 0)
-        host_collapse(at, spec->bytes, spec->page_size, spec->threads);
-    if (!fill(spec, at, failure))
+        host_collapse(at, spec->bytes, spec->page_size, spec->threads, claim);
+    if (!fill(spec, at, claim, failure))
         return false;
     if (conforms(chunk, at, failure))
         return true;
     if (!transparent || !failure->verified)
         return false;
-    host_collapse(at, spec->bytes, spec->page_size, spec->threads);
-    return fill(spec, at, failure) && conforms(chunk, at, failure);
+    host_collapse(at, spec->bytes, spec->page_size, spec->threads, claim);
+    return fill(spec, at, claim, failure) && conforms(chunk, at, failure);
 }
 
 /* Undoes a mapping that came to nothing. Memory that the chunk held before stays its own. */
@@ -117,6 +120,19 @@ static raffia_status check_place(struct host_chunk *chunk, void *at, raffia_fall
     return RAFFIA_OK;
 }
 
+static raffia_status claim_room(const struct driver_chunk_spec *spec, size_t bytes,
+                                struct host_claim *claim, raffia_fallback_reason *reason)
+{
+    if (spec->kind == RAFFIA_PAGE_HUGETLB)
+        return RAFFIA_OK;
+    host_claims_lock();
+    raffia_status status = host_check_room(spec, bytes, reason);
+    if (!status)
+        host_claim_make(claim, bytes);
+    host_claims_unlock();
+    return status;
+}
+
 raffia_status host_chunk_map(int device, driver_chunk handle, void *at,
                              raffia_fallback_reason *reason)
 {
@@ -129,14 +145,17 @@ raffia_status host_chunk_map(int device, driver_chunk handle, void *at,
     if (!status)
         status = host_check_transparent(spec, reason);
     size_t held = host_chunk_held(chunk);
+    struct host_claim claim = {0};
     if (!status)
-        status = host_check_room(spec, spec->bytes - held, reason);
+        status = claim_room(spec, spec->bytes - held, &claim, reason);
     if (status)
         return status;
 
     struct host_failure failure = {0};
-    if (place(chunk, at, &failure) && advise(spec, at, &failure) &&
-        fill_and_verify(chunk, at, &failure)) {
+    bool mapped = place(chunk, at, &failure) && advise(spec, at, &failure) &&
+                  fill_and_verify(chunk, at, &claim, &failure);
+    host_claim_end(&claim);
+    if (mapped) {
         atomic_fetch_add(&chunk->mappings, 1);
         return RAFFIA_OK;
     }

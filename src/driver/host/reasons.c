@@ -11,9 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Page tables of the memory itself: eight bytes for each page of 4 KiB, and the kernel deposits as
- * much for a huge page that might be split. */
-#define PAGE_TABLE_SHARE 512
+/* Behind a figure of memory that is free: why not all of it can be had. */
+#define LEFT_TEXT "; a little is left for page tables and whatever else is running"
 
 raffia_status host_refuse(raffia_fallback_reason reason, raffia_fallback_reason *reason_p,
                           const char *format, ...)
@@ -115,7 +114,7 @@ static raffia_status refuse_node(const struct driver_chunk_spec *spec, uint64_t 
 {
     char request[REQUEST_TEXT_MAX], free_text[CORE_SIZE_TEXT_MAX];
     return host_refuse(
-        RAFFIA_REASON_NODE, reason_p, "%s: NUMA node %d has %s free (%s/node%d/meminfo)",
+        RAFFIA_REASON_NODE, reason_p, "%s: NUMA node %d has %s free (%s/node%d/meminfo)" LEFT_TEXT,
         request_text(spec, request), spec->numa_node, core_format_size((size_t)room, free_text),
         HOST_NODES_DIRECTORY, spec->numa_node);
 }
@@ -125,9 +124,10 @@ static raffia_status refuse_limit(const struct driver_chunk_spec *spec,
 {
     char request[REQUEST_TEXT_MAX], most[CORE_SIZE_TEXT_MAX], used[CORE_SIZE_TEXT_MAX];
     return host_refuse(RAFFIA_REASON_CGROUP, reason_p,
-                       "%s: the control group allows %s, of which %s are used (%s)",
+                       "%s: the control group allows %s, of which %s are used (%s)%s",
                        request_text(spec, request), core_format_size((size_t)limit->limit, most),
-                       core_format_size((size_t)limit->usage, used), limit->path);
+                       core_format_size((size_t)limit->usage, used), limit->path,
+                       spec->kind == RAFFIA_PAGE_HUGETLB ? "" : LEFT_TEXT);
 }
 
 raffia_status host_check_room(const struct driver_chunk_spec *spec, size_t bytes,
@@ -135,22 +135,21 @@ raffia_status host_check_room(const struct driver_chunk_spec *spec, size_t bytes
 {
     if (spec->kind == RAFFIA_PAGE_HUGETLB || bytes == 0)
         return RAFFIA_OK;
-    uint64_t needed = (uint64_t)bytes + bytes / PAGE_TABLE_SHARE;
     struct host_memory memory;
     host_memory_read(&memory);
-    if (needed > host_limit_room(&memory.cgroup))
+    if (bytes > host_fillable(host_limit_room(&memory.cgroup)))
         return refuse_limit(spec, &memory.cgroup, reason_p);
-    if (needed > memory.available) {
+    if (bytes > host_fillable(memory.available)) {
         char request[REQUEST_TEXT_MAX], available[CORE_SIZE_TEXT_MAX], total[CORE_SIZE_TEXT_MAX];
-        return host_refuse(RAFFIA_REASON_MEMORY, reason_p,
-                           "%s: the machine has %s available of %s (MemAvailable in /proc/meminfo)",
-                           request_text(spec, request),
-                           core_format_size((size_t)memory.available, available),
-                           core_format_size((size_t)memory.total, total));
+        return host_refuse(
+            RAFFIA_REASON_MEMORY, reason_p,
+            "%s: the machine has %s available of %s (MemAvailable in /proc/meminfo)" LEFT_TEXT,
+            request_text(spec, request), core_format_size((size_t)memory.available, available),
+            core_format_size((size_t)memory.total, total));
     }
     if (spec->numa_node >= 0) {
         uint64_t room = host_node_room(spec->numa_node);
-        if (needed > room)
+        if (bytes > host_fillable(room))
             return refuse_node(spec, room, reason_p);
     }
     return RAFFIA_OK;
