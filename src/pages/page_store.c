@@ -213,6 +213,9 @@ static raffia_status map_reserved(struct page_store *store, struct page_record *
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !record->at &&
         !page_store_trim(store, 0, &released) && released)
         status = page_record_map(&store->source, record, at, evidence, reason);
+    /* Memory in smaller pages than promised may be an accident of this once. */
+    if (status && *reason == RAFFIA_REASON_SMALLER && !record->at)
+        status = page_record_map(&store->source, record, at, evidence, reason);
     if (status) {
         struct core_error_record cause;
         core_error_save(&cause);

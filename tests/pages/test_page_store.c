@@ -203,7 +203,7 @@ static void smaller_pages_are_refused(void **state)
 {
     (void)state;
     tear_down(NULL);
-    configure((struct sim_config){.smaller_pages = 1});
+    configure((struct sim_config){.smaller_pages = 2});
     raffia_fallback_reason reason = RAFFIA_REASON_NONE;
     struct page_store *store = make_store(4 * CHUNK, false);
     assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, try_borrow(store, 0, CHUNK, &reason));

@@ -385,7 +385,7 @@ static void a_driver_that_misaligns_every_base_is_refused(void **state)
 static void smaller_pages_are_refused_whole(void **state)
 {
     (void)state;
-    fresh_device(&(struct sim_config){.smaller_pages = 1});
+    fresh_device(&(struct sim_config){.smaller_pages = 2});
     struct pool_plan plan = small_plan();
     raffia_pool *pool = NULL;
     raffia_fallback_reason reason = RAFFIA_REASON_NONE;
