@@ -10,6 +10,7 @@
  *     driver calls;
  *  2. pool lock: the space and the counters; never held during a driver call that can block;
  *  3. page store lock.
+ * The list of all pools (registry.h) is guarded by the lock of the process, a leaf.
  */
 #ifndef POOL_POOL_H
 #define POOL_POOL_H

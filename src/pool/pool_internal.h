@@ -29,6 +29,14 @@ struct pool_slot {
     enum pool_slot_state state;
 };
 
+/* A pool's place among all of the process (registry.h). Guarded by the lock of the process. */
+struct pool_registry_link {
+    struct raffia_pool *newer, *older;
+    unsigned visitors;
+    bool listed;
+    bool doomed; /* the last visitor tears it down */
+};
+
 struct raffia_pool {
     /* Fixed at creation. */
     struct driver_device device;
@@ -50,6 +58,7 @@ struct raffia_pool {
     unsigned long generation; /* core_fork_generation() of the process that owns it */
     struct page_store *store;
 
+    struct pool_registry_link registry;
     atomic_size_t owners;
     atomic_bool frozen; /* damage was found */
 
@@ -124,7 +133,8 @@ bool pool_is_inherited(const struct raffia_pool *pool);
 /* No more memory is handed out after this. Returns CORRUPT. */
 raffia_status pool_freeze(struct raffia_pool *pool);
 
-/* No lock held, no owner and no block left. */
+/* No lock held, no owner and no block left. While somebody visits the pool this is put off until
+ * the visit ends. */
 void pool_tear_down(struct raffia_pool *pool);
 
 /* ---- blocks (alloc.c, free.c) --------------------------------------------------------------- */
