@@ -47,6 +47,12 @@ struct pool_plan {
 raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
                           raffia_fallback_reason *reason);
 
+/* INVALID_ARGUMENT for flags of raffia_hint that are unknown or contradict each other. */
+raffia_status pool_check_hints(unsigned hints);
+
+/* Where the pool's addresses begin. */
+void *pool_base(const raffia_pool *pool);
+
 /* The device whose memory the pool hands out. */
 struct driver_device pool_device(const raffia_pool *pool);
 

@@ -148,6 +148,15 @@ bool pool_find_live(const struct raffia_pool *pool, const void *address, struct 
 /* INVALID_ARGUMENT for a stream on a device without streams, and as pool_enter(). */
 raffia_status pool_check_stream(const struct raffia_pool *pool, raffia_stream stream);
 
+/* Where a block with these hints goes; they were checked. Blocks at the high end have their
+ * neighbours right behind them, and cannot grow. */
+static inline enum space_placement pool_placement(unsigned hints)
+{
+    if (hints & (RAFFIA_HINT_LONG_LIVED | RAFFIA_HINT_WILL_GROW))
+        return SPACE_PLACE_LOW;
+    return hints & RAFFIA_HINT_SHORT_LIVED ? SPACE_PLACE_HIGH : SPACE_PLACE_ANY;
+}
+
 /* What a caller sees of a block. */
 void pool_describe_block(const struct raffia_pool *pool, const struct space_block *block,
                          raffia_block *description);
@@ -202,6 +211,9 @@ raffia_status pool_grow_for_request(struct raffia_pool *pool, const struct space
  */
 raffia_status pool_map_interval(struct raffia_pool *pool, const struct pool_interval *interval,
                                 raffia_fallback_reason *reason);
+
+/* No lock held: has other pools of the device give idle chunks back. True if any did. */
+bool pool_others_make_room(const struct raffia_pool *pool, size_t bytes);
 
 /* Growth lock held: what may still be borrowed. */
 size_t pool_budget(struct raffia_pool *pool);

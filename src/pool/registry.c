@@ -93,9 +93,11 @@ struct trimming {
     size_t released;
 };
 
+/* A fixed pool could not get its chunks again. */
 static bool can_help(const raffia_pool *pool, const struct pool_need *need)
 {
     if (pool == need->spared || !same_device(pool, need->device) ||
+        pool->flags & RAFFIA_POOL_FIXED ||
         atomic_load_explicit(&pool->frozen, memory_order_relaxed))
         return false;
     const bool reserved = pool->kind == RAFFIA_PAGE_HUGETLB;
@@ -130,6 +132,12 @@ size_t pool_registry_trim(const struct pool_need *need)
     pool_registry_for_each(trim, &trimming);
     core_error_restore(&cause);
     return trimming.released;
+}
+
+bool pool_others_make_room(const struct raffia_pool *pool, size_t bytes)
+{
+    const struct pool_need need = {pool->device, pool->kind, pool->page_size, bytes, pool};
+    return pool_registry_trim(&need) > 0;
 }
 
 struct idleness {
