@@ -15,7 +15,7 @@ struct growth {
     struct space_block *block;
     unsigned thefts;
     bool device_refused;
-    size_t missing; /* what the device refused */
+    size_t missing;                   /* what the device refused */
     struct core_error_record refusal; /* what the device said */
 };
 

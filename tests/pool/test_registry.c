@@ -114,17 +114,6 @@ static void b4_growth_takes_what_another_pool_holds_idle(void **state)
     drop_pool(poor);
 }
 
-static void b4_a_new_pool_takes_what_others_hold_idle(void **state)
-{
-    (void)state;
-    fresh_device(&(struct sim_config){.capacity_bytes = 4 * TEST_CHUNK});
-    raffia_pool *old = make_pool_of(3 * TEST_CHUNK, TEST_MAXIMUM);
-    raffia_pool *new = make_pool_of(4 * TEST_CHUNK, TEST_MAXIMUM);
-    assert_int_equal(stats_of(old).reserved_bytes, 0);
-    raffia_pool_release(old);
-    drop_pool(new);
-}
-
 static size_t trimmed_for(raffia_page_kind kind, size_t page_size, int device,
                           const raffia_pool *spared)
 {
@@ -299,7 +288,6 @@ int main(void)
         TEST(a_pool_that_was_left_with_blocks_is_still_listed),
         TEST(a_pool_released_during_a_visit_goes_when_the_visit_ends),
         TEST(b4_growth_takes_what_another_pool_holds_idle),
-        TEST(b4_a_new_pool_takes_what_others_hold_idle),
         TEST(only_pools_that_can_help_are_trimmed),
         TEST(chunks_kept_for_remapping_go_too),
         TEST(any_call_may_fail_while_pools_help_each_other),

@@ -60,12 +60,12 @@ static void b5_all_calls_work_on_the_host(void **state)
 static raffia_status life(void *context)
 {
     (void)context;
-    raffia_status outcome = (raffia_status)umd_huge_page_pool_init(0, 4 * MIB);
+    raffia_status outcome = (raffia_status)umd_huge_page_pool_init(0, 2 * MIB);
     if (outcome)
         return outcome;
     void *pooled = umd_huge_page_alloc(0, 2 * MIB, 0), *fallback = NULL;
-    if (pooled)
-        fallback = umd_huge_page_alloc(0, 3 * MIB, 0);
+    if (pooled) /* small, because sanitizers keep what was freed for a while */
+        fallback = umd_huge_page_alloc_hint(0, 4096, 4096, RAFFIA_HINT_HUGE);
     if (!fallback)
         outcome = raffia_last_status();
     assert_int_equal(umd_huge_page_free(0, pooled), 0);
