@@ -192,7 +192,7 @@ static void b6_a_misaligned_base_is_asked_for_again_and_then_refused(void **stat
 static void b6_smaller_pages_than_promised_are_not_taken_for_huge_ones(void **state)
 {
     (void)state;
-    struct sim_config config = {.smaller_pages = 1};
+    struct sim_config config = {.smaller_pages = 2}; /* the first time it is asked again */
     assert_ok(sim_configure(0, &config));
     must_init(0, 8 * MIB); /* the ladder's next rung: regular pages */
     assert_int_equal(status_of(0).page_size, 4 * KIB);
@@ -201,7 +201,7 @@ static void b6_smaller_pages_than_promised_are_not_taken_for_huge_ones(void **st
     assert_int_equal(status_of(0).free_size, 4 * MIB);
     must_give(0, block);
     must_destroy(0);
-    config.smaller_pages = 1;
+    config.smaller_pages = 2;
     assert_ok(sim_configure(0, &config));
     assert_ok(raffia_config_set("pages", "on"));
     assert_int_equal(umd_huge_page_pool_init(0, 8 * MIB), RAFFIA_ERROR_NO_HUGE_PAGES);
