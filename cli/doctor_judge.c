@@ -36,8 +36,20 @@ static const char *size_text(uint64_t bytes, char buffer[static CORE_SIZE_TEXT_M
     return core_format_size(bytes == HOST_UNLIMITED ? RAFFIA_NONE : (size_t)bytes, buffer);
 }
 
+/* Without these numbers nothing keeps a load from being killed for want of memory. */
+static void add_unknown_memory(struct doctor_findings *findings)
+{
+    struct doctor_finding *finding = add(findings, DOCTOR_OK, "memory");
+    SAY(finding->what, "how much there is cannot be told: /proc/meminfo cannot be read");
+    SAY(finding->why, "Pools cannot be sized by it, nor refused before the machine is full.");
+}
+
 static void judge_memory(const struct host_facts *facts, struct doctor_findings *findings)
 {
+    if (facts->memory.total == HOST_UNLIMITED) {
+        add_unknown_memory(findings);
+        return;
+    }
     const struct host_memory *memory = &facts->memory;
     char total[CORE_SIZE_TEXT_MAX], available[CORE_SIZE_TEXT_MAX], room[CORE_SIZE_TEXT_MAX];
     struct doctor_finding *finding = add(findings, DOCTOR_OK, "memory");
@@ -172,9 +184,10 @@ static void judge_pools(const struct host_facts *facts, struct doctor_findings *
 {
     if (facts->pool_count == 0) {
         struct doctor_finding *finding = add(findings, DOCTOR_WARNING, "hugetlb pool");
-        SAY(finding->what, "this kernel has no hugetlb pages");
+        SAY(finding->what, "this kernel shows no hugetlb pages (no " HOST_HUGEPAGES_DIRECTORY ")");
         SAY(finding->why, "Transparent huge pages remain, a weaker promise.");
-        SAY(finding->fix, "use a kernel built with CONFIG_HUGETLBFS");
+        SAY(finding->fix,
+            "mount /sys if it is missing, else use a kernel built with CONFIG_HUGETLBFS");
     }
     for (size_t i = 0; i < facts->pool_count; i++) {
         judge_pool_count(facts, &facts->pools[i], findings);
@@ -243,9 +256,10 @@ static void judge_thp(const struct host_facts *facts, struct doctor_findings *fi
         return;
     }
     struct doctor_finding *finding = add(findings, DOCTOR_WARNING, "transparent pages");
-    SAY(finding->what, "this kernel has no transparent huge pages");
+    SAY(finding->what, "this kernel shows no transparent huge pages (no " HOST_THP_DIRECTORY ")");
     SAY(finding->why, "When the hugetlb pool is empty regular pages are all that is left.");
-    SAY(finding->fix, "use a kernel built with CONFIG_TRANSPARENT_HUGEPAGE");
+    SAY(finding->fix,
+        "mount /sys if it is missing, else use a kernel built with CONFIG_TRANSPARENT_HUGEPAGE");
 }
 
 static void judge_limits(const struct host_facts *facts, struct doctor_findings *findings)

@@ -9,10 +9,17 @@
 #include "core/parallel.h"
 #include "core/settings.h"
 #include "policy/ladder.h"
+#include "policy/parameters.h"
 #include "policy/sizing.h"
 #include "pool/pool.h"
+#include "pool/registry.h"
 
 #define GRANULE_DEFAULT 256u
+
+/* A granule of a page is not less than this, whatever the ladder falls to: who asks for it relies
+ * on addresses that are aligned to huge pages. */
+#define PAGE_GRANULE_MIN ((size_t)2 << 20)
+
 #define FLAGS_KNOWN                                                                                \
     (RAFFIA_POOL_REMAPPABLE | RAFFIA_POOL_SHAREABLE | RAFFIA_POOL_GUARD | RAFFIA_POOL_FIXED)
 
@@ -21,7 +28,7 @@ struct request {
     raffia_pool_options options;
     raffia_pages_mode mode;
     size_t page_size; /* where the ladder starts */
-    size_t granule;
+    size_t granule;   /* 0: the page size got */
 };
 
 /* A pool made on purpose is an opt-in: only a setting given explicitly says otherwise. */
@@ -58,9 +65,10 @@ static raffia_status read_request(const raffia_pool_options *options, struct req
             RAFFIA_ERROR_INVALID_ARGUMENT,
             "page size %zu is not a power of two from %u on; 2 MiB and 1 GiB are usual",
             request->page_size, GRANULE_DEFAULT);
-    request->granule = o->granule == RAFFIA_NONE ? request->page_size
-                       : o->granule              ? o->granule
-                                                 : GRANULE_DEFAULT;
+    request->granule = 0;
+    if (o->granule == RAFFIA_NONE)
+        return RAFFIA_OK;
+    request->granule = o->granule ? o->granule : GRANULE_DEFAULT;
     if (!core_is_power_of_two(request->granule) || request->granule < GRANULE_DEFAULT ||
         request->granule > request->page_size)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
@@ -79,14 +87,15 @@ static raffia_status size_plan(const struct request *request, const raffia_devic
                                struct pool_plan *plan)
 {
     const raffia_pool_options *o = &request->options;
-    size_t unit = core_max(plan->page_size, request->granule);
+    struct policy_parameters parameters;
+    policy_parameters_for(info, &parameters);
+    size_t unit = core_max(plan->page_size, plan->granule);
     size_t initial = o->initial_bytes == RAFFIA_NONE ? 0 : o->initial_bytes;
     size_t maximum = o->maximum_bytes;
     bool default_size = maximum == 0;
     if (default_size)
-        maximum = core_max(
-            initial, policy_default_pool_bytes(info, core_setting_share(CORE_SETTING_POOL_SHARE),
-                                               core_setting_size(CORE_SETTING_POOL_MAXIMUM), unit));
+        maximum = core_max(initial, policy_default_pool_bytes(info, parameters.pool_share,
+                                                              parameters.pool_maximum, unit));
     size_t chunk =
         o->chunk_bytes ? o->chunk_bytes : policy_chunk_bytes(initial ? initial : maximum, unit);
     if (!round_up(&chunk, unit) || !round_up(&maximum, unit) || !round_up(&initial, unit))
@@ -106,6 +115,13 @@ static raffia_status size_plan(const struct request *request, const raffia_devic
     return RAFFIA_OK;
 }
 
+static size_t granule_for(const struct request *request, raffia_page_offer rung)
+{
+    if (request->granule)
+        return request->granule;
+    return core_max(rung.size, core_min(request->page_size, PAGE_GRANULE_MIN));
+}
+
 static raffia_status make_plan(const struct request *request, struct driver_device device,
                                const raffia_device_info *info, raffia_page_offer rung,
                                struct pool_plan *plan)
@@ -116,7 +132,7 @@ static raffia_status make_plan(const struct request *request, struct driver_devi
         .name = o->name ? o->name : "pool",
         .kind = rung.kind,
         .page_size = rung.size,
-        .granule = request->granule,
+        .granule = granule_for(request, rung),
         .flags = o->flags,
         .threads = core_thread_count(o->threads),
         .numa_node = o->numa_node_plus_one - 1,
@@ -131,6 +147,19 @@ static void count_step(const struct policy_ladder *ladder, size_t i, raffia_fall
     raffia_page_offer from = ladder->rungs[i];
     raffia_page_offer to = i + 1 < ladder->count ? ladder->rungs[i + 1] : none;
     core_fallback(from.kind, from.size, to.kind, to.size, reason, raffia_last_error());
+}
+
+/* Where no step down is left, other pools give back what they hold idle before it fails. */
+static raffia_status create(const struct pool_plan *plan, bool is_last, raffia_pool **pool_p,
+                            raffia_fallback_reason *reason)
+{
+    raffia_status status = pool_create(plan, pool_p, reason);
+    if (status != RAFFIA_ERROR_OUT_OF_MEMORY ||
+        (!is_last && policy_reason_allows_fallback(*reason)))
+        return status;
+    const struct pool_need need = {plan->device, plan->kind, plan->page_size, plan->initial_bytes,
+                                   NULL};
+    return pool_registry_trim(&need) ? pool_create(plan, pool_p, reason) : status;
 }
 
 static raffia_status walk_ladder(const struct request *request, struct driver_device device,
@@ -148,7 +177,7 @@ static raffia_status walk_ladder(const struct request *request, struct driver_de
         plan.asked_size = ladder->rungs[0].size;
         plan.asked_refused = first_refusal;
         raffia_fallback_reason reason = RAFFIA_REASON_NONE;
-        status = pool_create(&plan, pool_p, &reason);
+        status = create(&plan, i + 1 == ladder->count, pool_p, &reason);
         if (!status || !policy_reason_allows_fallback(reason))
             return status;
         if (first_refusal == RAFFIA_REASON_NONE)

@@ -15,6 +15,7 @@ struct growth {
     struct space_block *block;
     unsigned thefts;
     bool device_refused;
+    size_t missing;                   /* what the device refused */
     struct core_error_record refusal; /* what the device said */
 };
 
@@ -38,6 +39,7 @@ static enum outcome fill_and_take(struct growth *growth, const struct pool_inter
     raffia_status status = pool_fill(pool, interval, &reason);
     growth->device_refused = is_shortage(status);
     if (growth->device_refused) {
+        growth->missing = interval->missing;
         core_error_save(&growth->refusal);
         return pool_make_room(pool, interval, interval->missing, 1) ? OUTCOME_AGAIN
                                                                     : OUTCOME_REFUSE;
@@ -104,16 +106,26 @@ static enum outcome attempt(struct growth *growth, raffia_status *status_p)
     return pool_make_room(pool, &interval, shortfall, shortfall) ? OUTCOME_AGAIN : OUTCOME_REFUSE;
 }
 
+static enum outcome grow(struct growth *growth, raffia_status *status_p)
+{
+    enum outcome outcome = OUTCOME_AGAIN;
+    pthread_mutex_lock(&growth->pool->growth_lock);
+    for (int i = 0; outcome == OUTCOME_AGAIN && i < POOL_GROW_ATTEMPTS; i++)
+        outcome = attempt(growth, status_p);
+    pthread_mutex_unlock(&growth->pool->growth_lock);
+    return outcome;
+}
+
 raffia_status pool_grow_for_request(struct raffia_pool *pool, const struct space_request *request,
                                     struct space_block *block)
 {
     struct growth growth = {.pool = pool, .request = request, .block = block};
     raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
-    enum outcome outcome = OUTCOME_AGAIN;
-    pthread_mutex_lock(&pool->growth_lock);
-    for (int i = 0; outcome == OUTCOME_AGAIN && i < POOL_GROW_ATTEMPTS; i++)
-        outcome = attempt(&growth, &status);
-    pthread_mutex_unlock(&pool->growth_lock);
+    enum outcome outcome = grow(&growth, &status);
+    /* What the pool itself had idle has gone already. */
+    if (outcome == OUTCOME_REFUSE && growth.device_refused &&
+        pool_others_make_room(pool, growth.missing))
+        outcome = grow(&growth, &status);
     if (outcome == OUTCOME_DONE)
         return status;
     return pool_refuse_request(pool, request->bytes - pool->guard_bytes,

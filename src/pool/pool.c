@@ -5,6 +5,7 @@
 #include "core/process.h"
 #include "core/text.h"
 #include "pool/pool_internal.h"
+#include "pool/registry.h"
 
 #include <assert.h>
 
@@ -243,6 +244,7 @@ raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
     }
     core_log_info("pool '%s': %zu bytes of %s pages mapped at %p", pool->name, pool->mapped_bytes,
                   raffia_page_kind_name(pool->kind), (void *)pool->base);
+    pool_registry_add(pool);
     *pool_p = pool;
     return RAFFIA_OK;
 }
@@ -271,6 +273,8 @@ static bool return_chunks(struct raffia_pool *pool)
 void pool_tear_down(struct raffia_pool *pool)
 {
     assert(pool->live_blocks == 0);
+    if (!pool_registry_remove(pool))
+        return;
     if (return_chunks(pool)) {
         page_store_destroy(pool->store);
         if (pool->base)
@@ -303,6 +307,11 @@ void raffia_pool_release(raffia_pool *pool)
     pthread_mutex_unlock(&pool->lock);
     if (idle)
         pool_tear_down(pool);
+}
+
+void *pool_base(const raffia_pool *pool)
+{
+    return pool->base;
 }
 
 struct driver_device pool_device(const raffia_pool *pool)

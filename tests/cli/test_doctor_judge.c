@@ -82,6 +82,16 @@ static void a_good_machine_has_no_complaints(void **state)
     (void)state;
 }
 
+static void memory_that_is_not_known_is_not_called_none(void **state)
+{
+    struct host_facts facts = good_machine();
+    facts.memory.total = facts.memory.available = HOST_UNLIMITED;
+    struct doctor_findings findings = judge(&facts);
+    assert_string_equal(findings.items[0].topic, "memory");
+    assert_non_null(strstr(findings.items[0].what, "/proc/meminfo"));
+    (void)state;
+}
+
 static void an_empty_pool_comes_with_the_command_that_fills_it(void **state)
 {
     struct host_facts facts = good_machine();
@@ -230,6 +240,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_good_machine_has_no_complaints),
+        cmocka_unit_test(memory_that_is_not_known_is_not_called_none),
         cmocka_unit_test(an_empty_pool_comes_with_the_command_that_fills_it),
         cmocka_unit_test(promised_pages_do_not_count_as_free),
         cmocka_unit_test(no_gigantic_pages_is_no_problem),

@@ -96,6 +96,7 @@ def test_people_get_the_same_in_words(model):
     text = raffia("load", model, "--pages", "off", "--repeat", "2", "--verify").out
     for word in "total", "median of 2 runs", "open", "map", "read", "reader", "pages", "process", "verified":
         assert word in text
+    assert "verified by construction" in text
     assert "regular" in text and "the pattern's (seed 5)" in text
 
 
