@@ -16,6 +16,8 @@ static struct bench {
 } benches[] = {
     {"load", "raffia bench load", bench_load,
      "a model file from the page cache into regular and into huge pages"},
+    {"rotate", "raffia bench rotate", bench_rotate,
+     "models that take turns, in a pool that stands and in memory made for each"},
 };
 
 static const size_t bench_count = sizeof benches / sizeof *benches;

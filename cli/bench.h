@@ -6,5 +6,6 @@
 
 /* argv[0] is "raffia bench <name>". */
 int bench_load(int argc, char **argv);
+int bench_rotate(int argc, char **argv);
 
 #endif
