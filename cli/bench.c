@@ -16,6 +16,8 @@ static struct bench {
 } benches[] = {
     {"load", "raffia bench load", bench_load,
      "a model file from the page cache into regular and into huge pages"},
+    {"alloc", "raffia bench alloc", bench_alloc,
+     "memory from a pool, from a new pool, and from the system"},
 };
 
 static const size_t bench_count = sizeof benches / sizeof *benches;
