@@ -18,6 +18,7 @@ static struct bench {
      "a model file from the page cache into regular and into huge pages"},
     {"alloc", "raffia bench alloc", bench_alloc,
      "memory from a pool, from a new pool, and from the system"},
+    {"tlb", "raffia bench tlb", bench_tlb, "random reads in regular and in huge pages"},
 };
 
 static const size_t bench_count = sizeof benches / sizeof *benches;

@@ -7,5 +7,6 @@
 /* argv[0] is "raffia bench <name>". */
 int bench_load(int argc, char **argv);
 int bench_alloc(int argc, char **argv);
+int bench_tlb(int argc, char **argv);
 
 #endif
