@@ -19,6 +19,8 @@ static struct bench {
     {"alloc", "raffia bench alloc", bench_alloc,
      "memory from a pool, from a new pool, and from the system"},
     {"tlb", "raffia bench tlb", bench_tlb, "random reads in regular and in huge pages"},
+    {"step", "raffia bench step", bench_step,
+     "steps that move a batch and compute, with regular memory and with a pool"},
 };
 
 static const size_t bench_count = sizeof benches / sizeof *benches;
