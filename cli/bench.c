@@ -21,6 +21,8 @@ static struct bench {
     {"tlb", "raffia bench tlb", bench_tlb, "random reads in regular and in huge pages"},
     {"step", "raffia bench step", bench_step,
      "steps that move a batch and compute, with regular memory and with a pool"},
+    {"table", "raffia bench table", bench_table,
+     "all of them, small, beside the figures the pool was first described with"},
 };
 
 static const size_t bench_count = sizeof benches / sizeof *benches;

@@ -8,7 +8,7 @@ import pytest
 from conftest import CLI, FAILURE, OK, USAGE, raffia
 
 COMMANDS = ["load", "inspect", "make-model", "doctor", "bench"]
-BENCHES = ["bench load", "bench alloc", "bench tlb", "bench step"]
+BENCHES = ["bench load", "bench alloc", "bench tlb", "bench step", "bench table"]
 
 
 def test_help_lists_each_command_with_a_line():
