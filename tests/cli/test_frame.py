@@ -7,7 +7,7 @@ import pytest
 
 from conftest import CLI, FAILURE, OK, USAGE, raffia
 
-COMMANDS = ["load", "inspect", "make-model", "doctor", "bench"]
+COMMANDS = ["load", "inspect", "make-model", "doctor", "advise", "bench"]
 BENCHES = ["bench load", "bench alloc", "bench tlb", "bench step", "bench table"]
 
 
