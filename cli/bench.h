@@ -6,5 +6,9 @@
 
 /* argv[0] is "raffia bench <name>". */
 int bench_load(int argc, char **argv);
+int bench_alloc(int argc, char **argv);
+int bench_tlb(int argc, char **argv);
+int bench_step(int argc, char **argv);
+int bench_table(int argc, char **argv);
 
 #endif
