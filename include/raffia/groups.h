@@ -23,6 +23,9 @@
  * @defgroup pool Pools
  * @brief Blocks out of verified huge pages.
  *
+ * @defgroup umd Huge pages by device number
+ * @brief The five calls of a user-mode driver, over one pool for each device.
+ *
  * @defgroup memory_resource Memory resources
  * @brief The table of operations that any allocator can fill in.
  *

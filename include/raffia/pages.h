@@ -49,6 +49,7 @@ typedef enum raffia_fallback_reason {
     RAFFIA_REASON_SMALLER,     /**< read back: the pages are smaller than the driver said */
     RAFFIA_REASON_MEMORY,      /**< the machine or device is out of memory */
     RAFFIA_REASON_LIMIT,       /**< address space, mappings, file descriptors or a resource limit */
+    RAFFIA_REASON_EXHAUSTED,   /**< the pool has no room for the request, or not in one piece */
     RAFFIA_REASON_COUNT,
 } raffia_fallback_reason;
 

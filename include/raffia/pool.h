@@ -19,6 +19,7 @@
 #define RAFFIA_POOL_H
 
 #include <raffia/base.h>
+#include <raffia/hint.h>
 #include <raffia/pages.h>
 #include <raffia/status.h>
 #include <raffia/stream.h>
@@ -49,12 +50,14 @@ typedef struct raffia_pool_options {
                                   default size, else one chunk; #RAFFIA_NONE = nothing yet */
     size_t maximum_bytes;   /**< limit; 0 = the larger of initial_bytes and the default share of the
                                  device (8 %, at most 16 GiB, at most what is free; settings
-                                 `pool_share` and `pool_maximum`) */
+                                 `pool_share`, `pool_maximum` and
+                                 `device_parameters`) */
     size_t chunk_bytes;     /**< unit of growth, trimming and remapping; 0 = chosen (256 MiB, or if
                                  that is less the initial size, or without one the limit); rounded
                                  up to whole pages */
     size_t granule;         /**< block sizes and offsets are multiples of it; a power of two from
-                                 256 B to the page size; 0 = 256 B; #RAFFIA_NONE = the page size */
+                                 256 B to the page size; 0 = 256 B; #RAFFIA_NONE = the page size
+                                 got, or if that is less 2 MiB */
     unsigned flags;         /**< #raffia_pool_flags */
     unsigned threads;       /**< threads that fill pages; 0 = the setting `threads`: one for each
                                  CPU, at most 16 */
@@ -141,6 +144,21 @@ RAFFIA_API void raffia_pool_release(raffia_pool *pool);
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_alloc(raffia_pool *pool, size_t bytes,
                                                             size_t alignment, void **address_p);
+
+/**
+ * @brief Allocates a block, given hints about its life (hint.h).
+ *
+ * They choose its place in the pool. #RAFFIA_HINT_HUGE and #RAFFIA_HINT_REGULAR change nothing
+ * here: the pool has the pages it has.
+ *
+ * @param hints flags of #raffia_hint; contradicting or unknown ones are refused as
+ *              #RAFFIA_ERROR_INVALID_ARGUMENT
+ * @return as raffia_pool_alloc(), whose other parameters it has. Takes time linear in the number
+ *         of free stretches where there are hints.
+ */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_alloc_hint(raffia_pool *pool, size_t bytes,
+                                                                 size_t alignment, unsigned hints,
+                                                                 void **address_p);
 
 /**
  * @brief Frees a block by its address.

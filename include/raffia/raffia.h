@@ -9,6 +9,7 @@
 #include <raffia/config.h>
 #include <raffia/device.h>
 #include <raffia/dtype.h>
+#include <raffia/hint.h>
 #include <raffia/load.h>
 #include <raffia/log.h>
 #include <raffia/pages.h>
@@ -16,6 +17,7 @@
 #include <raffia/resource.h>
 #include <raffia/status.h>
 #include <raffia/stream.h>
+#include <raffia/umd.h>
 #include <raffia/version.h>
 
 #endif

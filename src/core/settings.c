@@ -9,6 +9,7 @@
 
 #include <raffia/pages.h>
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ enum type {
     TYPE_COUNT,
     TYPE_SHARE,
     TYPE_CHOICE,
+    TYPE_RULES,
 };
 
 struct choice {
@@ -62,6 +64,13 @@ static const raffia_setting table[CORE_SETTING_COUNT] = {
          "threads that fill pages and read files; 0 = one for each CPU, at most 16"},
     [CORE_SETTING_LOAD_BUDGET] = {"load_budget", "RAFFIA_LOAD_BUDGET", "64MiB",
                                   "staging memory of one load"},
+    [CORE_SETTING_HUGE_THRESHOLD] = {"huge_threshold", "RAFFIA_HUGE_THRESHOLD", "16MiB",
+                                     "larger requests use huge pages; none = no request does for "
+                                     "its size"},
+    [CORE_SETTING_DEVICE_PARAMETERS] =
+        {"device_parameters", "RAFFIA_DEVICE_PARAMETERS", "",
+         "threshold, pool share and maximum for certain models, before the general settings: "
+         "'NVIDIA H200*:threshold=32MiB,share=10%,maximum=32GiB;AMD*:threshold=8MiB'"},
 };
 
 /* No processor this runs on has smaller pages. */
@@ -81,10 +90,12 @@ static const struct spec {
                                 .power_of_two = true},
     [CORE_SETTING_LOG] = {.type = TYPE_CHOICE, .choices = log_choices},
     [CORE_SETTING_DRIVER] = {.type = TYPE_CHOICE, .choices = driver_choices},
-    [CORE_SETTING_POOL_SHARE] = {.type = TYPE_SHARE, .share_maximum = 0.16},
+    [CORE_SETTING_POOL_SHARE] = {.type = TYPE_SHARE, .share_maximum = CORE_POOL_SHARE_MAX},
     [CORE_SETTING_POOL_MAXIMUM] = {.type = TYPE_SIZE},
     [CORE_SETTING_THREADS] = {.type = TYPE_COUNT, .count_maximum = CORE_THREADS_MAX},
     [CORE_SETTING_LOAD_BUDGET] = {.type = TYPE_SIZE, .size_minimum = CORE_LOAD_BUDGET_MIN},
+    [CORE_SETTING_HUGE_THRESHOLD] = {.type = TYPE_SIZE},
+    [CORE_SETTING_DEVICE_PARAMETERS] = {.type = TYPE_RULES},
 };
 
 union value {
@@ -94,7 +105,9 @@ union value {
     unsigned choice;
 };
 
-#define VALUE_TEXT_MAX 64
+/* Longest value, its NUL included; rules for devices are the longest by far. */
+#define VALUE_TEXT_MAX   1024
+#define CHOICES_TEXT_MAX 64
 
 /* Guarded by the lock of the process. Values are read on slow paths only. */
 static struct state {
@@ -104,9 +117,11 @@ static struct state {
     union value value;
 } states[CORE_SETTING_COUNT];
 
+static atomic_ulong version = 1;
+
 static raffia_status parse_choice(const struct choice *choices, const char *text, unsigned *value_p)
 {
-    char allowed[VALUE_TEXT_MAX] = "";
+    char allowed[CHOICES_TEXT_MAX] = "";
     for (const struct choice *choice = choices; choice->word; choice++) {
         if (strcmp(text, choice->word) == 0) {
             *value_p = choice->value;
@@ -136,6 +151,16 @@ static raffia_status parse_size(const struct spec *spec, const char *text, size_
     return RAFFIA_OK;
 }
 
+/* Rules are read again for the device they are asked about: there is no value to keep. */
+static raffia_status parse_rules(const char *text)
+{
+    struct core_device_rule rule;
+    if (strlen(text) >= VALUE_TEXT_MAX)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "it is longer than %d characters",
+                          VALUE_TEXT_MAX - 1);
+    return core_device_rules_find(text, "", &rule);
+}
+
 static raffia_status parse(enum core_setting setting, const char *text, union value *value)
 {
     const struct spec *spec = &specs[setting];
@@ -153,6 +178,8 @@ static raffia_status parse(enum core_setting setting, const char *text, union va
             return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%s' is more than the %g%% allowed",
                               text, spec->share_maximum * 100);
         return status;
+    case TYPE_RULES:
+        return parse_rules(text);
     }
     return core_error(RAFFIA_ERROR_CORRUPT, "setting %s has no type", table[setting].name);
 }
@@ -190,9 +217,10 @@ static struct reading read_locked(enum core_setting setting)
 static void settle(enum core_setting setting, const struct reading *reading,
                    const struct core_error_record *before)
 {
+    const char *fallback = table[setting].fallback;
     if (reading->warn)
         core_log_warn("%s is ignored: %s; using %s", table[setting].environment,
-                      raffia_last_error(), table[setting].fallback);
+                      raffia_last_error(), *fallback ? fallback : "the general settings");
     if (reading->bad)
         core_error_restore(before);
 }
@@ -235,6 +263,25 @@ bool core_setting_given(enum core_setting setting)
     return read_setting(setting).given;
 }
 
+void core_setting_device_rule(const char *model, struct core_device_rule *rule)
+{
+    char text[VALUE_TEXT_MAX];
+    struct core_error_record before;
+    core_error_save(&before);
+    core_process_lock();
+    struct reading reading = read_locked(CORE_SETTING_DEVICE_PARAMETERS);
+    snprintf(text, sizeof text, "%s", reading.text);
+    core_process_unlock();
+    settle(CORE_SETTING_DEVICE_PARAMETERS, &reading, &before);
+    *rule = (struct core_device_rule){0};
+    (void)core_device_rules_find(text, model, rule); /* it was found good when it was read */
+}
+
+unsigned long core_settings_version(void)
+{
+    return atomic_load_explicit(&version, memory_order_relaxed);
+}
+
 static raffia_status find_setting(const char *name, enum core_setting *setting_p)
 {
     for (int i = 0; name && i < CORE_SETTING_COUNT; i++)
@@ -266,6 +313,7 @@ raffia_status raffia_config_set(const char *name, const char *text)
     state->configured = text != NULL;
     state->value = value;
     snprintf(state->text, sizeof state->text, "%s", text ? text : "");
+    atomic_fetch_add_explicit(&version, 1, memory_order_relaxed);
     core_process_unlock();
     if (setting == CORE_SETTING_LOG)
         raffia_log_set_level((raffia_log_level)core_setting_choice(CORE_SETTING_LOG));

@@ -6,17 +6,21 @@
 #ifndef CORE_SETTINGS_H
 #define CORE_SETTINGS_H
 
+#include "core/device_rules.h"
+
 #include <raffia/config.h>
 
 enum core_setting {
-    CORE_SETTING_PAGES,        /* choice: raffia_pages_mode */
-    CORE_SETTING_PAGE_SIZE,    /* size */
-    CORE_SETTING_LOG,          /* choice: raffia_log_level */
-    CORE_SETTING_DRIVER,       /* choice: enum core_driver_choice */
-    CORE_SETTING_POOL_SHARE,   /* share of the device's memory */
-    CORE_SETTING_POOL_MAXIMUM, /* size: cap of the default pool */
-    CORE_SETTING_THREADS,      /* count: 0 = one for each CPU */
-    CORE_SETTING_LOAD_BUDGET,  /* size */
+    CORE_SETTING_PAGES,             /* choice: raffia_pages_mode */
+    CORE_SETTING_PAGE_SIZE,         /* size */
+    CORE_SETTING_LOG,               /* choice: raffia_log_level */
+    CORE_SETTING_DRIVER,            /* choice: enum core_driver_choice */
+    CORE_SETTING_POOL_SHARE,        /* share of the device's memory */
+    CORE_SETTING_POOL_MAXIMUM,      /* size: cap of the default pool */
+    CORE_SETTING_THREADS,           /* count: 0 = one for each CPU */
+    CORE_SETTING_LOAD_BUDGET,       /* size */
+    CORE_SETTING_HUGE_THRESHOLD,    /* size */
+    CORE_SETTING_DEVICE_PARAMETERS, /* rules of core/device_rules.h */
     CORE_SETTING_COUNT,
 };
 
@@ -39,5 +43,12 @@ unsigned core_setting_choice(enum core_setting setting);
 
 /* True if the environment or raffia_config_set() gave a usable value. */
 bool core_setting_given(enum core_setting setting);
+
+/* The rule for one model of device; see core/device_rules.h. */
+void core_setting_device_rule(const char *model, struct core_device_rule *rule);
+
+/* Rises with each raffia_config_set(), from 1 on: what was read at one version still holds while
+ * the version does. */
+unsigned long core_settings_version(void);
 
 #endif

@@ -247,6 +247,9 @@ struct driver_device {
 /* Finds a device by its public name (raffia/device.h); NULL or "" is the process's default. */
 raffia_status driver_open(const char *name, struct driver_device *device_p);
 
+/* The same by number: counts the devices of the driver that the default device belongs to. */
+raffia_status driver_open_index(int index, struct driver_device *device_p);
+
 /* "host", "sim:0", ... into `buffer`; returns it. */
 const char *driver_device_name(struct driver_device device,
                                char buffer[static RAFFIA_DEVICE_NAME_MAX]);

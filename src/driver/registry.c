@@ -34,19 +34,42 @@ static const struct driver *find_driver(const char *name, size_t length)
     return NULL;
 }
 
+static raffia_status refuse_name(const char *name, size_t length)
+{
+    if (length == 4 && strncmp(name, "cuda", 4) == 0)
+        return core_error(RAFFIA_ERROR_UNSUPPORTED,
+                          "device '%s': this version has no CUDA driver; use 'host'", name);
+    return core_error(RAFFIA_ERROR_NOT_FOUND,
+                      "there is no device '%.40s'; devices are called 'host' or 'sim:0'", name);
+}
+
+raffia_status driver_open_index(int index, struct driver_device *device_p)
+{
+    const char *name = default_name();
+    const size_t length = strcspn(name, ":");
+    const struct driver *driver = find_driver(name, length);
+    if (!driver)
+        return refuse_name(name, length);
+    int count;
+    raffia_status status = driver->devices(&count);
+    if (status)
+        return status;
+    if (index < 0 || index >= count)
+        return core_error(RAFFIA_ERROR_NOT_FOUND,
+                          "there is no device %d: the %s driver, which is this process's, has %d",
+                          index, driver->name, count);
+    *device_p = (struct driver_device){driver, index};
+    return RAFFIA_OK;
+}
+
 raffia_status driver_open(const char *name, struct driver_device *device_p)
 {
     if (!name || !*name)
         name = default_name();
     size_t length = strcspn(name, ":");
     const struct driver *driver = find_driver(name, length);
-    if (!driver) {
-        if (length == 4 && strncmp(name, "cuda", 4) == 0)
-            return core_error(RAFFIA_ERROR_UNSUPPORTED,
-                              "device '%s': this version has no CUDA driver; use 'host'", name);
-        return core_error(RAFFIA_ERROR_NOT_FOUND,
-                          "there is no device '%.40s'; devices are called 'host' or 'sim:0'", name);
-    }
+    if (!driver)
+        return refuse_name(name, length);
     uint64_t index = 0;
     if (name[length] == ':' && core_parse_count(name + length + 1, INT_MAX, &index) != RAFFIA_OK)
         return core_error_prefix("device '%.40s'", name);

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-static bool is_huge(raffia_page_kind kind)
+bool policy_is_huge(raffia_page_kind kind)
 {
     return kind == RAFFIA_PAGE_HUGETLB || kind == RAFFIA_PAGE_TRANSPARENT ||
            kind == RAFFIA_PAGE_DEVICE;
@@ -22,14 +22,14 @@ static void add_huge_rungs(struct policy_ladder *ladder, size_t page_size,
                            const raffia_device_info *device)
 {
     for (size_t i = 0; i < device->page_count; i++)
-        if (is_huge(device->pages[i].kind) && device->pages[i].size <= page_size)
+        if (policy_is_huge(device->pages[i].kind) && device->pages[i].size <= page_size)
             add_rung(ladder, device->pages[i]);
 }
 
 static void add_regular_rung(struct policy_ladder *ladder, const raffia_device_info *device)
 {
     for (size_t i = 0; i < device->page_count; i++)
-        if (!is_huge(device->pages[i].kind)) {
+        if (!policy_is_huge(device->pages[i].kind)) {
             add_rung(ladder, device->pages[i]);
             return;
         }

@@ -26,6 +26,9 @@ struct policy_ladder {
 raffia_status policy_ladder_make(raffia_pages_mode mode, size_t page_size,
                                  const raffia_device_info *device, struct policy_ladder *ladder);
 
+/* True for every kind but regular pages (and none). */
+bool policy_is_huge(raffia_page_kind kind);
+
 /* True if taking the next rung may help: the failure is about pages, not about the request. */
 bool policy_reason_allows_fallback(raffia_fallback_reason reason);
 

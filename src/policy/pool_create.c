@@ -9,10 +9,16 @@
 #include "core/parallel.h"
 #include "core/settings.h"
 #include "policy/ladder.h"
+#include "policy/parameters.h"
 #include "policy/sizing.h"
 #include "pool/pool.h"
 
 #define GRANULE_DEFAULT 256u
+
+/* A granule of a page is not less than this, whatever the ladder falls to: who asks for it relies
+ * on addresses that are aligned to huge pages. */
+#define PAGE_GRANULE_MIN ((size_t)2 << 20)
+
 #define FLAGS_KNOWN                                                                                \
     (RAFFIA_POOL_REMAPPABLE | RAFFIA_POOL_SHAREABLE | RAFFIA_POOL_GUARD | RAFFIA_POOL_FIXED)
 
@@ -21,7 +27,7 @@ struct request {
     raffia_pool_options options;
     raffia_pages_mode mode;
     size_t page_size; /* where the ladder starts */
-    size_t granule;
+    size_t granule;   /* 0: the page size got */
 };
 
 /* A pool made on purpose is an opt-in: only a setting given explicitly says otherwise. */
@@ -58,9 +64,10 @@ static raffia_status read_request(const raffia_pool_options *options, struct req
             RAFFIA_ERROR_INVALID_ARGUMENT,
             "page size %zu is not a power of two from %u on; 2 MiB and 1 GiB are usual",
             request->page_size, GRANULE_DEFAULT);
-    request->granule = o->granule == RAFFIA_NONE ? request->page_size
-                       : o->granule              ? o->granule
-                                                 : GRANULE_DEFAULT;
+    request->granule = 0;
+    if (o->granule == RAFFIA_NONE)
+        return RAFFIA_OK;
+    request->granule = o->granule ? o->granule : GRANULE_DEFAULT;
     if (!core_is_power_of_two(request->granule) || request->granule < GRANULE_DEFAULT ||
         request->granule > request->page_size)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
@@ -79,14 +86,15 @@ static raffia_status size_plan(const struct request *request, const raffia_devic
                                struct pool_plan *plan)
 {
     const raffia_pool_options *o = &request->options;
-    size_t unit = core_max(plan->page_size, request->granule);
+    struct policy_parameters parameters;
+    policy_parameters_for(info, &parameters);
+    size_t unit = core_max(plan->page_size, plan->granule);
     size_t initial = o->initial_bytes == RAFFIA_NONE ? 0 : o->initial_bytes;
     size_t maximum = o->maximum_bytes;
     bool default_size = maximum == 0;
     if (default_size)
-        maximum = core_max(
-            initial, policy_default_pool_bytes(info, core_setting_share(CORE_SETTING_POOL_SHARE),
-                                               core_setting_size(CORE_SETTING_POOL_MAXIMUM), unit));
+        maximum = core_max(initial, policy_default_pool_bytes(info, parameters.pool_share,
+                                                              parameters.pool_maximum, unit));
     size_t chunk =
         o->chunk_bytes ? o->chunk_bytes : policy_chunk_bytes(initial ? initial : maximum, unit);
     if (!round_up(&chunk, unit) || !round_up(&maximum, unit) || !round_up(&initial, unit))
@@ -106,6 +114,13 @@ static raffia_status size_plan(const struct request *request, const raffia_devic
     return RAFFIA_OK;
 }
 
+static size_t granule_for(const struct request *request, raffia_page_offer rung)
+{
+    if (request->granule)
+        return request->granule;
+    return core_max(rung.size, core_min(request->page_size, PAGE_GRANULE_MIN));
+}
+
 static raffia_status make_plan(const struct request *request, struct driver_device device,
                                const raffia_device_info *info, raffia_page_offer rung,
                                struct pool_plan *plan)
@@ -116,7 +131,7 @@ static raffia_status make_plan(const struct request *request, struct driver_devi
         .name = o->name ? o->name : "pool",
         .kind = rung.kind,
         .page_size = rung.size,
-        .granule = request->granule,
+        .granule = granule_for(request, rung),
         .flags = o->flags,
         .threads = core_thread_count(o->threads),
         .numa_node = o->numa_node_plus_one - 1,

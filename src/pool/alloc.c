@@ -32,14 +32,14 @@ static raffia_status check_alignment(const struct raffia_pool *pool, size_t alig
 /* Turns the caller's words into a request. Sizes beyond the range become RAFFIA_NONE, which nothing
  * can serve; no alignment is that of the granule to the space. */
 static raffia_status make_request(const struct raffia_pool *pool, size_t bytes, size_t alignment,
-                                  struct space_request *request)
+                                  unsigned hints, struct space_request *request)
 {
     if (alignment) {
         raffia_status status = check_alignment(pool, alignment);
         if (status)
             return status;
     }
-    *request = (struct space_request){.alignment = alignment, .placement = SPACE_PLACE_ANY};
+    *request = (struct space_request){.alignment = alignment, .placement = pool_placement(hints)};
     if (!core_add(bytes ? bytes : pool->granule, pool->guard_bytes, &request->bytes))
         request->bytes = RAFFIA_NONE;
     return RAFFIA_OK;
@@ -59,7 +59,8 @@ static raffia_status allocate_mapped(struct raffia_pool *pool, const struct spac
     return status;
 }
 
-raffia_status raffia_pool_alloc(raffia_pool *pool, size_t bytes, size_t alignment, void **address_p)
+static raffia_status allocate(raffia_pool *pool, size_t bytes, size_t alignment, unsigned hints,
+                              void **address_p)
 {
     struct space_request request;
     struct space_block block;
@@ -70,7 +71,7 @@ raffia_status raffia_pool_alloc(raffia_pool *pool, size_t bytes, size_t alignmen
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "pool '%s': there is no place to put the address of the block",
                           pool->name);
-    status = make_request(pool, bytes, alignment, &request);
+    status = make_request(pool, bytes, alignment, hints, &request);
     if (status)
         return status;
     status = allocate_mapped(pool, &request, &block);
@@ -82,6 +83,18 @@ raffia_status raffia_pool_alloc(raffia_pool *pool, size_t bytes, size_t alignmen
     *address_p = pool->base + block.offset;
     core_log_debug("pool '%s': %zu bytes at %p", pool->name, bytes, *address_p);
     return RAFFIA_OK;
+}
+
+raffia_status raffia_pool_alloc(raffia_pool *pool, size_t bytes, size_t alignment, void **address_p)
+{
+    return allocate(pool, bytes, alignment, RAFFIA_HINT_NONE, address_p);
+}
+
+raffia_status raffia_pool_alloc_hint(raffia_pool *pool, size_t bytes, size_t alignment,
+                                     unsigned hints, void **address_p)
+{
+    raffia_status status = pool_check_hints(hints);
+    return status ? status : allocate(pool, bytes, alignment, hints, address_p);
 }
 
 raffia_status raffia_pool_alloc_on(raffia_pool *pool, raffia_stream stream, size_t bytes,

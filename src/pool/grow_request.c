@@ -1,4 +1,5 @@
 /* Growth for one request: find where it is cheapest, map, and take the block before others can. */
+#include "core/checked.h"
 #include "pool/pool_internal.h"
 
 /* Free space next to a new chunk can be taken by others while the chunk is being mapped. After so
@@ -104,16 +105,26 @@ static enum outcome attempt(struct growth *growth, raffia_status *status_p)
     return pool_make_room(pool, &interval, shortfall, shortfall) ? OUTCOME_AGAIN : OUTCOME_REFUSE;
 }
 
+static enum outcome grow(struct growth *growth, raffia_status *status_p)
+{
+    enum outcome outcome = OUTCOME_AGAIN;
+    pthread_mutex_lock(&growth->pool->growth_lock);
+    for (int i = 0; outcome == OUTCOME_AGAIN && i < POOL_GROW_ATTEMPTS; i++)
+        outcome = attempt(growth, status_p);
+    pthread_mutex_unlock(&growth->pool->growth_lock);
+    return outcome;
+}
+
 raffia_status pool_grow_for_request(struct raffia_pool *pool, const struct space_request *request,
                                     struct space_block *block)
 {
     struct growth growth = {.pool = pool, .request = request, .block = block};
     raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
-    enum outcome outcome = OUTCOME_AGAIN;
-    pthread_mutex_lock(&pool->growth_lock);
-    for (int i = 0; outcome == OUTCOME_AGAIN && i < POOL_GROW_ATTEMPTS; i++)
-        outcome = attempt(&growth, &status);
-    pthread_mutex_unlock(&pool->growth_lock);
+    enum outcome outcome = grow(&growth, &status);
+    /* What the pool itself had idle has gone already. */
+    if (outcome == OUTCOME_REFUSE && growth.device_refused &&
+        pool_others_make_room(pool, core_max(request->bytes, pool->chunk_bytes)))
+        outcome = grow(&growth, &status);
     if (outcome == OUTCOME_DONE)
         return status;
     return pool_refuse_request(pool, request->bytes - pool->guard_bytes,

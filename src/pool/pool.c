@@ -5,6 +5,7 @@
 #include "core/process.h"
 #include "core/text.h"
 #include "pool/pool_internal.h"
+#include "pool/registry.h"
 
 #include <assert.h>
 
@@ -175,8 +176,8 @@ static raffia_status make_bookkeeping(struct raffia_pool *pool, const struct poo
     return space_create(&options, &pool->space);
 }
 
-static raffia_status map_initial(struct raffia_pool *pool, size_t bytes,
-                                 raffia_fallback_reason *reason)
+static raffia_status map_once(struct raffia_pool *pool, size_t bytes,
+                              raffia_fallback_reason *reason)
 {
     const struct pool_interval initial = {0, bytes, bytes};
     raffia_status status = RAFFIA_OK;
@@ -187,6 +188,20 @@ static raffia_status map_initial(struct raffia_pool *pool, size_t bytes,
     pool_refresh_report(pool);
     core_lock_leave(&pool->lock);
     pthread_mutex_unlock(&pool->growth_lock);
+    return status;
+}
+
+/* When the device has no more memory, other pools give back what they hold idle. They do not for
+ * want of a kind of page: the next rung of the ladder may do. */
+static raffia_status map_initial(struct raffia_pool *pool, size_t bytes,
+                                 raffia_fallback_reason *reason)
+{
+    raffia_status status = map_once(pool, bytes, reason);
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && *reason == RAFFIA_REASON_MEMORY &&
+        pool_others_make_room(pool, bytes)) {
+        *reason = RAFFIA_REASON_NONE;
+        status = map_once(pool, bytes, reason);
+    }
     if (!status)
         return RAFFIA_OK;
     /* The driver speaks of one chunk; whoever sets pages aside needs to know the sum. */
@@ -229,6 +244,7 @@ raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
     }
     core_log_info("pool '%s': %zu bytes of %s pages mapped at %p", pool->name, pool->mapped_bytes,
                   raffia_page_kind_name(pool->kind), (void *)pool->base);
+    pool_registry_add(pool);
     *pool_p = pool;
     return RAFFIA_OK;
 }
@@ -257,6 +273,8 @@ static bool return_chunks(struct raffia_pool *pool)
 void pool_tear_down(struct raffia_pool *pool)
 {
     assert(pool->live_blocks == 0);
+    if (!pool_registry_remove(pool))
+        return;
     if (return_chunks(pool)) {
         page_store_destroy(pool->store);
         if (pool->base)
@@ -288,6 +306,11 @@ void raffia_pool_release(raffia_pool *pool)
     core_lock_leave(&pool->lock);
     if (idle)
         pool_tear_down(pool);
+}
+
+void *pool_base(const raffia_pool *pool)
+{
+    return pool->base;
 }
 
 struct driver_device pool_device(const raffia_pool *pool)

@@ -10,6 +10,7 @@
  *     driver calls;
  *  2. pool lock: the space and the counters; never held during a driver call that can block;
  *  3. page store lock.
+ * The list of all pools (registry.h) is guarded by the lock of the process, a leaf.
  */
 #ifndef POOL_POOL_H
 #define POOL_POOL_H
@@ -45,6 +46,12 @@ struct pool_plan {
  */
 raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
                           raffia_fallback_reason *reason);
+
+/* INVALID_ARGUMENT for flags of raffia_hint that are unknown or contradict each other. */
+raffia_status pool_check_hints(unsigned hints);
+
+/* Where the pool's addresses begin. */
+void *pool_base(const raffia_pool *pool);
 
 /* The device whose memory the pool hands out. */
 struct driver_device pool_device(const raffia_pool *pool);

@@ -31,6 +31,14 @@ struct pool_slot {
     enum pool_slot_state state;
 };
 
+/* A pool's place among all of the process (registry.h). Guarded by the lock of the process. */
+struct pool_registry_link {
+    struct raffia_pool *newer, *older;
+    unsigned visitors;
+    bool listed;
+    bool doomed; /* the last visitor tears it down */
+};
+
 struct raffia_pool {
     /* Fixed at creation. */
     struct driver_device device;
@@ -52,6 +60,7 @@ struct raffia_pool {
     unsigned long generation; /* core_fork_generation() of the process that owns it */
     struct page_store *store;
 
+    struct pool_registry_link registry;
     atomic_size_t owners;
     atomic_bool frozen; /* damage was found */
 
@@ -141,7 +150,8 @@ static inline raffia_status pool_enter_to_change(const struct raffia_pool *pool)
 /* No more memory is handed out after this. Returns CORRUPT. */
 raffia_status pool_freeze(struct raffia_pool *pool);
 
-/* No lock held, no owner and no block left. */
+/* No lock held, no owner and no block left. While somebody visits the pool this is put off until
+ * the visit ends. */
 void pool_tear_down(struct raffia_pool *pool);
 
 /* ---- blocks (alloc.c, free.c) --------------------------------------------------------------- */
@@ -154,6 +164,15 @@ bool pool_find_live(const struct raffia_pool *pool, const void *address, struct 
 
 /* INVALID_ARGUMENT for a stream on a device without streams, and as pool_enter(). */
 raffia_status pool_check_stream(const struct raffia_pool *pool, raffia_stream stream);
+
+/* Where a block with these hints goes; they were checked. Blocks at the high end have their
+ * neighbours right behind them, and cannot grow. */
+static inline enum space_placement pool_placement(unsigned hints)
+{
+    if (hints & (RAFFIA_HINT_LONG_LIVED | RAFFIA_HINT_WILL_GROW))
+        return SPACE_PLACE_LOW;
+    return hints & RAFFIA_HINT_SHORT_LIVED ? SPACE_PLACE_HIGH : SPACE_PLACE_ANY;
+}
 
 /* What a caller sees of a block. */
 void pool_describe_block(const struct raffia_pool *pool, const struct space_block *block,
@@ -209,6 +228,9 @@ raffia_status pool_grow_for_request(struct raffia_pool *pool, const struct space
  */
 raffia_status pool_map_interval(struct raffia_pool *pool, const struct pool_interval *interval,
                                 raffia_fallback_reason *reason);
+
+/* No lock held: has other pools of the device give idle chunks back. True if any did. */
+bool pool_others_make_room(const struct raffia_pool *pool, size_t bytes);
 
 /* Growth lock held: what may still be borrowed. */
 size_t pool_budget(struct raffia_pool *pool);

@@ -1,6 +1,7 @@
 /* The sentences for what a pool refuses. */
 #include "core/text.h"
 #include "pool/pool_internal.h"
+#include "pool/registry.h"
 
 /* What the out-of-memory sentence tells, gathered at one moment. */
 struct shortage {
@@ -29,7 +30,7 @@ static const char *advice(const struct raffia_pool *pool, size_t bytes,
 {
     if (device_refused)
         return "the device has no more to give: free memory there, or lower maximum_bytes of other "
-               "pools";
+               "pools (by default the settings pool_share and pool_maximum)";
     if (bytes <= shortage->space.free_bytes)
         return "enough is free, but in pieces (the memory is fragmented): free neighbouring blocks "
                "or ask for less at once";
@@ -41,23 +42,26 @@ static const char *advice(const struct raffia_pool *pool, size_t bytes,
 raffia_status pool_refuse_request(struct raffia_pool *pool, size_t bytes, const char *device_says)
 {
     char free_now[CORE_SIZE_TEXT_MAX], largest[CORE_SIZE_TEXT_MAX], idle[CORE_SIZE_TEXT_MAX],
-        mapped[CORE_SIZE_TEXT_MAX], maximum[CORE_SIZE_TEXT_MAX],
+        mapped[CORE_SIZE_TEXT_MAX], maximum[CORE_SIZE_TEXT_MAX], all_idle[CORE_SIZE_TEXT_MAX],
         device_free[CORE_SIZE_TEXT_MAX] = "an unknown amount";
     const struct shortage shortage = gather_shortage(pool);
     raffia_device_info info;
     if (!pool->device.driver->device_info(pool->device.index, &info))
         core_format_size(info.free_bytes, device_free);
-    return core_error(RAFFIA_ERROR_OUT_OF_MEMORY,
-                      "pool '%s' cannot serve %zu bytes: %s are free (%s in one piece), %s of that "
-                      "in idle chunks; %s "
-                      "are mapped of a maximum of %s; the device has %s free; %s%s%s",
-                      pool->name, bytes, core_format_size(shortage.space.free_bytes, free_now),
-                      core_format_size(shortage.space.largest_free, largest),
-                      core_format_size(shortage.idle_bytes, idle),
-                      core_format_size(shortage.mapped_bytes, mapped),
-                      core_format_size(shortage.maximum_bytes, maximum), device_free,
-                      advice(pool, bytes, &shortage, device_says != NULL),
-                      device_says ? " - it said: " : "", device_says ? device_says : "");
+    return core_error(
+        RAFFIA_ERROR_OUT_OF_MEMORY,
+        "pool '%s' cannot serve %zu bytes: %s are free (%s in one piece), %s of that "
+        "in idle chunks; %s "
+        "are mapped of a maximum of %s; the device has %s free, and all pools hold %s "
+        "idle there; %s%s%s",
+        pool->name, bytes, core_format_size(shortage.space.free_bytes, free_now),
+        core_format_size(shortage.space.largest_free, largest),
+        core_format_size(shortage.idle_bytes, idle),
+        core_format_size(shortage.mapped_bytes, mapped),
+        core_format_size(shortage.maximum_bytes, maximum), device_free,
+        core_format_size(pool_registry_idle_bytes(pool->device), all_idle),
+        advice(pool, bytes, &shortage, device_says != NULL), device_says ? " - it said: " : "",
+        device_says ? device_says : "");
 }
 
 void pool_judge_address(struct raffia_pool *pool, const void *address,

@@ -122,7 +122,7 @@ static void a_bad_config_call_changes_nothing(void **state)
 static void a_value_too_long_to_keep_is_refused(void **state)
 {
     (void)state;
-    char zeros[80];
+    char zeros[1100];
     memset(zeros, '0', sizeof zeros - 1);
     zeros[sizeof zeros - 1] = '\0';
     assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, raffia_config_set("threads", zeros));

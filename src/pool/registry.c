@@ -1,0 +1,164 @@
+/* Every pool of the process. */
+#include "pool/registry.h"
+
+#include "core/log.h"
+#include "core/process.h"
+#include "pool/pool_internal.h"
+
+#include <assert.h>
+
+/*
+ * The newest pool, with the links and counts of all of them: guarded by the lock of the process,
+ * which is held for a few instructions only, and which a fork() waits for. A child finds its
+ * parent's pools listed, and knows them by their generation; none of them is ever taken out there,
+ * since a child tears none down.
+ */
+static raffia_pool *newest;
+
+void pool_registry_add(raffia_pool *pool)
+{
+    core_process_lock();
+    pool->registry.listed = true;
+    pool->registry.older = newest;
+    if (newest)
+        newest->registry.newer = pool;
+    newest = pool;
+    core_process_unlock();
+}
+
+/* Lock of the process held. */
+static void unlink_pool(raffia_pool *pool)
+{
+    struct pool_registry_link *link = &pool->registry;
+    if (link->newer)
+        link->newer->registry.older = link->older;
+    else
+        newest = link->older;
+    if (link->older)
+        link->older->registry.newer = link->newer;
+    link->listed = false;
+}
+
+bool pool_registry_remove(raffia_pool *pool)
+{
+    core_process_lock();
+    pool->registry.doomed = pool->registry.visitors > 0;
+    const bool gone = !pool->registry.doomed;
+    if (gone && pool->registry.listed)
+        unlink_pool(pool);
+    core_process_unlock();
+    return gone;
+}
+
+/* Lock of the process held. The first pool from `pool` on that may be visited, or NULL. */
+static raffia_pool *enter_first(raffia_pool *pool, unsigned long generation)
+{
+    while (pool && (pool->generation != generation || pool->registry.doomed))
+        pool = pool->registry.older;
+    if (pool)
+        pool->registry.visitors++;
+    return pool;
+}
+
+/* Leaves one pool for the next, which is NULL if that was wanted or there is none. */
+static raffia_pool *move_on(raffia_pool *pool, bool wanted, unsigned long generation)
+{
+    core_process_lock();
+    raffia_pool *next = wanted ? enter_first(pool->registry.older, generation) : NULL;
+    assert(pool->registry.visitors > 0);
+    const bool tear_down = --pool->registry.visitors == 0 && pool->registry.doomed;
+    core_process_unlock();
+    if (tear_down)
+        pool_tear_down(pool);
+    return next;
+}
+
+void pool_registry_for_each(pool_registry_visitor visitor, void *context)
+{
+    const unsigned long generation = core_fork_generation();
+    core_process_lock();
+    raffia_pool *pool = enter_first(newest, generation);
+    core_process_unlock();
+    while (pool)
+        pool = move_on(pool, visitor(context, pool), generation);
+}
+
+static bool same_device(const raffia_pool *pool, struct driver_device device)
+{
+    return pool->device.driver == device.driver && pool->device.index == device.index;
+}
+
+struct trimming {
+    const struct pool_need *need;
+    size_t released;
+};
+
+/* A fixed pool could not get its chunks again. */
+static bool can_help(const raffia_pool *pool, const struct pool_need *need)
+{
+    if (pool == need->spared || !same_device(pool, need->device) ||
+        pool->flags & RAFFIA_POOL_FIXED ||
+        atomic_load_explicit(&pool->frozen, memory_order_relaxed))
+        return false;
+    const bool reserved = pool->kind == RAFFIA_PAGE_HUGETLB;
+    if (need->kind == RAFFIA_PAGE_HUGETLB)
+        return reserved && pool->page_size == need->page_size;
+    return !reserved;
+}
+
+static bool trim(void *context, raffia_pool *pool)
+{
+    struct trimming *trimming = context;
+    size_t released = 0;
+    if (!can_help(pool, trimming->need))
+        return true;
+    pthread_mutex_lock(&pool->growth_lock);
+    (void)pool_reclaim(pool, trimming->need->bytes - trimming->released, NULL, &released);
+    /* Chunks that can be remapped are kept by the store when they are returned. */
+    (void)page_store_trim(pool->store, 0, NULL);
+    pthread_mutex_unlock(&pool->growth_lock);
+    if (released)
+        core_log_info("pool '%s': gave back %zu bytes because memory is short", pool->name,
+                      released);
+    trimming->released += released;
+    return trimming->released < trimming->need->bytes;
+}
+
+size_t pool_registry_trim(const struct pool_need *need)
+{
+    struct trimming trimming = {.need = need};
+    struct core_error_record cause;
+    core_error_save(&cause);
+    pool_registry_for_each(trim, &trimming);
+    core_error_restore(&cause);
+    return trimming.released;
+}
+
+bool pool_others_make_room(const struct raffia_pool *pool, size_t bytes)
+{
+    const struct pool_need need = {pool->device, pool->kind, pool->page_size, bytes, pool};
+    return pool_registry_trim(&need) > 0;
+}
+
+struct idleness {
+    struct driver_device device;
+    size_t bytes;
+};
+
+static bool add_idle(void *context, raffia_pool *pool)
+{
+    struct idleness *idleness = context;
+    if (!same_device(pool, idleness->device))
+        return true;
+    core_lock_take(&pool->lock);
+    idleness->bytes += pool_idle_bytes(pool);
+    core_lock_leave(&pool->lock);
+    return true;
+}
+
+size_t pool_registry_idle_bytes(struct driver_device device)
+{
+    struct idleness idleness = {.device = device};
+    pool_registry_for_each(add_idle, &idleness);
+    return idleness.bytes;
+}
