@@ -166,8 +166,13 @@ static raffia_status free_after(struct raffia_pool *pool, raffia_stream stream, 
     core_lock_leave(&pool->lock);
 
     raffia_status status = wait_for(pool, stream);
+    struct pool_damage damage;
     bool last = false;
     core_lock_take(&pool->lock);
+    if (!status && !pool_guard_intact(pool, &block, &damage)) {
+        core_lock_leave(&pool->lock);
+        return free_damaged(pool, &block, &damage);
+    }
     make_held(pool, &block);
     raffia_status freed = status ? RAFFIA_OK : release_block(pool, &block, &last);
     core_lock_leave(&pool->lock);
