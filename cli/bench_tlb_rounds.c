@@ -46,7 +46,7 @@ static raffia_status choose_size(struct bench *bench)
     bench->bytes = bench->plan->bytes;
     if (!bench->bytes)
         status = bench_memory_choose(BYTES_MAX, SHARE, &bench->bytes);
-    size_t need;
+    size_t need = 0;
     if (!status && !core_multiply(bench->bytes, SIDES, &need))
         status = core_error(RAFFIA_ERROR_OVERFLOW, "twice %zu bytes exceed the address space",
                             bench->bytes);
