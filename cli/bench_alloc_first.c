@@ -191,7 +191,7 @@ void bench_alloc_first_add(struct bench_alloc *bench)
     const struct seed_figure *seed = seed_figure(SEED_ALLOCATION);
     bench_report_note(report,
                       "seed figure, not measured here: %s from %g to %g %s (%gx); compare "
-                      "first.regular.1 with standing.alloc",
+                      "first.regular.1 with standing.alloc, and with standing.touch",
                       seed->what, seed->before, seed->after, seed->unit, seed->ratio);
     bench_report_note(report,
                       "alloc.break_even_allocations: so many regular allocations of the large "
