@@ -23,6 +23,8 @@ static struct bench {
      "steps that move a batch and compute, with regular memory and with a pool"},
     {"table", "raffia bench table", bench_table,
      "all of them, small, beside the figures the pool was first described with"},
+    {"rotate", "raffia bench rotate", bench_rotate,
+     "models that take turns, in a pool that stands and in memory made for each"},
 };
 
 static const size_t bench_count = sizeof benches / sizeof *benches;

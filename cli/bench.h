@@ -10,5 +10,6 @@ int bench_alloc(int argc, char **argv);
 int bench_tlb(int argc, char **argv);
 int bench_step(int argc, char **argv);
 int bench_table(int argc, char **argv);
+int bench_rotate(int argc, char **argv);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <raffia/config.h>
 #include <raffia/log.h>
+#include <raffia/umd.h>
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FORKS = 12, EPOCHS = 3, WORKERS = 4, BUSY_THREADS = 4 };
+enum { FORKS = 12, EPOCHS = 3, WORKERS = 4, BUSY_THREADS = 5 };
 
 #define MARK 0x5a
 
@@ -45,6 +46,10 @@ static int live(void)
     EXPECT(raffia_pool_free(pool, block) == RAFFIA_ERROR_BAD_ADDRESS);
     EXPECT(!raffia_pool_check(pool));
     raffia_pool_release(pool);
+    EXPECT(!umd_huge_page_pool_init(0, 4 * MIB));
+    block = umd_huge_page_alloc(0, 2 * MIB, 0);
+    EXPECT(block && !umd_huge_page_free(0, block));
+    EXPECT(!umd_huge_page_pool_destroy(0));
     EXPECT(!raffia_config_set("threads", "2"));
     raffia_fallback_count row;
     (void)raffia_fallbacks(&row, 1);
@@ -126,6 +131,17 @@ static void allocate_and_trim(struct busy *busy, struct test_random *random)
         complain(busy, "a trim failed");
 }
 
+static void use_device_numbers(struct busy *busy)
+{
+    if (umd_huge_page_pool_init(0, 4 * MIB)) {
+        complain(busy, "a pool by device number failed");
+        return;
+    }
+    void *block = umd_huge_page_alloc(0, MIB, 0);
+    if (!block || umd_huge_page_free(0, block) || umd_huge_page_pool_destroy(0))
+        complain(busy, "a call by device number failed");
+}
+
 static void *keep_busy(void *argument)
 {
     struct busy *busy = argument;
@@ -138,6 +154,8 @@ static void *keep_busy(void *argument)
             if (raffia_config_set("pages", "perhaps") != RAFFIA_ERROR_INVALID_ARGUMENT ||
                 raffia_pool_free(busy->pool, &random) != RAFFIA_ERROR_BAD_ADDRESS)
                 complain(busy, "a mistake went through");
+        } else if (busy->number == 2) {
+            use_device_numbers(busy);
         } else {
             allocate_and_trim(busy, &random);
         }
@@ -305,6 +323,8 @@ static int make_models(void **state)
 {
     (void)state;
     raffia_log_set_level(RAFFIA_LOG_ERROR);
+    assert_ok(raffia_config_set("driver", "host"));
+    assert_ok(raffia_config_set("pages", "off"));
     test_directory_make(&directory);
     life_model_make(&small, &directory, "small", 300 * KIB, 1);
     life_model_make(&other, &directory, "other", 3 * MIB, 2);

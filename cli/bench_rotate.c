@@ -1,0 +1,219 @@
+/*
+ * raffia bench rotate: what it costs models to take turns, with a pool that stands and without.
+ */
+#include "cli/bench.h"
+#include "cli/bench_rotate_rounds.h"
+#include "cli/command.h"
+#include "cli/fail.h"
+#include "cli/input.h"
+#include "cli/interrupt.h"
+#include "cli/model_maker.h"
+#include "cli/options.h"
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "core/text.h"
+
+#include <raffia/device.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char documentation[] =
+    "Loads several models in turn, round after round, as a server does that has more models than "
+    "memory to spare, in four ways:\n"
+    "  rotate.stay     all stay in one pool of 1.3 times their sum; each is replaced by itself\n"
+    "  rotate.turns    one at a time, in one pool of 1.2 times the largest\n"
+    "  rotate.rebuilt  one at a time, in huge pages made for it\n"
+    "  rotate.regular  one at a time, in regular pages made for it\n"
+    "\v"
+    "For each round it prints the median and the largest time of a turn (the old model goes, the "
+    "next one comes) and the driver calls made for memory. A pool that stands makes none after it "
+    "was built. A load that finds no memory counts as failed.\n\n"
+    "The models are made for it, and nothing of them stays. Memory needed: 2.3 times all models, "
+    "the page cache included.\n\n"
+    "Examples:\n"
+    "  raffia bench rotate --size 256MiB\n"
+    "  raffia bench rotate --models 5 --rounds 50 --json\n\n"
+    "Exit codes: 0 measured, 1 it could not be measured, 2 bad command line.";
+
+enum key {
+    KEY_SIZE = 's',
+    KEY_MODELS = 'm',
+    KEY_ROUNDS = 'r',
+    KEY_PAGES = CLI_OPTION_FIRST,
+    KEY_PAGE_SIZE,
+    KEY_THREADS,
+    KEY_DIRECTORY,
+    KEY_JSON,
+};
+
+#define DEFAULT_BYTES  ((size_t)1 << 30)
+#define DEFAULT_MODELS 3u
+#define DEFAULT_ROUNDS 20u
+
+/* Models in the page cache once, and in a pool with three tenths to spare. */
+#define MEMORY_TENTHS 23u
+
+/* Room for "/proc/self/fd/" and any int. */
+#define FD_PATH_MAX 40
+
+static const struct argp_option option_table[] = {
+    {"size", KEY_SIZE, "SIZE", 0, "size of each model (1GiB)", 0},
+    {"models", KEY_MODELS, "N", 0, "how many take turns (3)", 0},
+    {"rounds", KEY_ROUNDS, "N", 0, "how often each has its turn (20)", 0},
+    {"pages", KEY_PAGES, "MODE", 0, "huge pages: try or on (try)", 0},
+    {"page-size", KEY_PAGE_SIZE, "SIZE", 0, "largest page to try: 2MiB or 1GiB", 0},
+    {"threads", KEY_THREADS, "N", 0, "threads of a load (one for each CPU, at most 16)", 0},
+    {"dir", KEY_DIRECTORY, "DIR", 0, "where the models are made (TMPDIR, else /tmp)", 0},
+    {"json", KEY_JSON, NULL, 0, "report as one JSON object on standard output", 0},
+    {0},
+};
+
+struct arguments {
+    const char *directory;
+    bool json;
+    struct rotate_plan plan;
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    static const char *const pages_words[] = {"try", "on", NULL};
+    static const raffia_pages_mode modes[] = {RAFFIA_PAGES_TRY, RAFFIA_PAGES_ON};
+    struct arguments *arguments = state->input;
+    struct rotate_plan *plan = &arguments->plan;
+    switch (key) {
+    case KEY_SIZE:
+        plan->model_bytes =
+            cli_option_size(state, "--size", text, MODEL_SHAPE_BYTES_MIN, MODEL_SHAPE_BYTES_MAX);
+        return 0;
+    case KEY_MODELS:
+        plan->models = (unsigned)cli_option_count(state, "--models", text, 1, ROTATE_MODELS_MAX);
+        return 0;
+    case KEY_ROUNDS:
+        plan->rounds = (unsigned)cli_option_count(state, "--rounds", text, 1, ROTATE_ROUNDS_MAX);
+        return 0;
+    case KEY_PAGES:
+        plan->pages = modes[cli_option_choice(state, "--pages", text, pages_words)];
+        return 0;
+    case KEY_PAGE_SIZE:
+        plan->page_size = cli_option_size(state, "--page-size", text, 1, (size_t)1 << 30);
+        return 0;
+    case KEY_THREADS:
+        plan->threads = (unsigned)cli_option_count(state, "--threads", text, 1, CORE_THREADS_MAX);
+        return 0;
+    case KEY_DIRECTORY:
+        arguments->directory = text;
+        return 0;
+    case KEY_JSON:
+        arguments->json = true;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static raffia_status check_memory(const struct rotate_plan *plan)
+{
+    raffia_device_info host;
+    size_t needed;
+    raffia_status status = raffia_device_query("host", &host);
+    if (status)
+        return status;
+    if (core_multiply(plan->model_bytes / 10 * MEMORY_TENTHS, plan->models, &needed) &&
+        needed <= host.free_bytes)
+        return RAFFIA_OK;
+    char size[CORE_SIZE_TEXT_MAX], have[CORE_SIZE_TEXT_MAX];
+    return core_error(RAFFIA_ERROR_OUT_OF_MEMORY,
+                      "the benchmark needs 2.3 times the size of %u models of %s, and %s are free: "
+                      "use smaller models (--size) or fewer (--models)",
+                      plan->models, core_format_size(plan->model_bytes, size),
+                      core_format_size(host.free_bytes, have));
+}
+
+static raffia_status write_model(const char *path, const struct model_shape *shape, unsigned number)
+{
+    struct cli_progress progress;
+    cli_progress_start(&progress, "making a model", shape->bytes);
+    struct model_order order = {.path = path, .shape = shape, .replace = true};
+    /* Synced, so that the disk has nothing left to do while the clock runs. */
+    struct model_writer writer = {
+        .dtype = shape->dtype, .seed = number, .durable = true, .progress = &progress};
+    raffia_status status = model_make(&order, &writer);
+    cli_progress_end(&progress);
+    return status;
+}
+
+/* Models have no name while they rotate: nothing of them can be left behind. */
+static raffia_status make_model(const struct arguments *arguments, const struct model_shape *shape,
+                                unsigned number, int *fd_p)
+{
+    char *path = core_asprintf("%s/raffia-bench-%d-%u.safetensors", arguments->directory,
+                               (int)getpid(), number);
+    if (!path)
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    raffia_status status = write_model(path, shape, number);
+    if (!status) {
+        status = input_open(path, fd_p);
+        unlink(path);
+    }
+    core_free(path);
+    return status;
+}
+
+static raffia_status rotate_and_print(const struct arguments *arguments, const int *fds)
+{
+    char nameless[ROTATE_MODELS_MAX][FD_PATH_MAX];
+    const char *paths[ROTATE_MODELS_MAX];
+    struct rotate_result result;
+    for (unsigned i = 0; i < arguments->plan.models; i++) {
+        snprintf(nameless[i], sizeof nameless[i], "/proc/self/fd/%d", fds[i]);
+        paths[i] = nameless[i];
+    }
+    raffia_status status = rotate_measure(&arguments->plan, paths, &result);
+    if (!status)
+        status = rotate_print(&result, arguments->json);
+    rotate_result_free(&result);
+    return status;
+}
+
+static raffia_status run(const struct arguments *arguments)
+{
+    struct model_shape shape;
+    int fds[ROTATE_MODELS_MAX];
+    unsigned made = 0;
+    raffia_status status = check_memory(&arguments->plan);
+    if (!status)
+        status = model_shape_make(arguments->plan.model_bytes, RAFFIA_DTYPE_BF16, &shape);
+    if (status)
+        return status;
+    while (!status && made < arguments->plan.models) {
+        status = make_model(arguments, &shape, made, &fds[made]);
+        made += !status;
+    }
+    model_shape_free(&shape);
+    if (!status)
+        status = rotate_and_print(arguments, fds);
+    while (made > 0)
+        close(fds[--made]);
+    return status;
+}
+
+int bench_rotate(int argc, char **argv)
+{
+    static const struct argp argp = {option_table, parse, NULL, documentation, NULL, NULL, NULL};
+    const char *temporary = getenv("TMPDIR");
+    struct arguments arguments = {
+        .directory = temporary && *temporary ? temporary : "/tmp",
+        .plan = {.models = DEFAULT_MODELS,
+                 .rounds = DEFAULT_ROUNDS,
+                 .model_bytes = DEFAULT_BYTES,
+                 .pages = RAFFIA_PAGES_TRY},
+    };
+    argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+    cli_interrupt_catch();
+    raffia_status status = run(&arguments);
+    return status ? cli_fail_last(arguments.json, NULL) : CLI_OK;
+}
