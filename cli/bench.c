@@ -16,6 +16,13 @@ static struct bench {
 } benches[] = {
     {"load", "raffia bench load", bench_load,
      "a model file from the page cache into regular and into huge pages"},
+    {"alloc", "raffia bench alloc", bench_alloc,
+     "memory from a pool, from a new pool, and from the system"},
+    {"tlb", "raffia bench tlb", bench_tlb, "random reads in regular and in huge pages"},
+    {"step", "raffia bench step", bench_step,
+     "steps that move a batch and compute, with regular memory and with a pool"},
+    {"table", "raffia bench table", bench_table,
+     "all of them, small, beside the figures the pool was first described with"},
     {"rotate", "raffia bench rotate", bench_rotate,
      "models that take turns, in a pool that stands and in memory made for each"},
 };

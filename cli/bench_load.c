@@ -6,16 +6,13 @@
 #include "cli/bench_load_rounds.h"
 #include "cli/command.h"
 #include "cli/fail.h"
-#include "cli/input.h"
 #include "cli/interrupt.h"
-#include "cli/model_maker.h"
-#include "cli/options.h"
-#include "core/memory.h"
-#include "core/parallel.h"
+#include "cli/json.h"
+#include "cli/model_shape.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 static const char documentation[] =
     "Loads one model from the page cache in several ways and compares them. FILE is a model; "
@@ -38,75 +35,74 @@ static const char documentation[] =
     "  load.pages_alone                     load.standing4k.n : load.standinghuge.n\n"
     "  load.pages_alone_fresh               load.fresh4k.n : load.freshhuge.n\n"
     "They are left out (null) if no huge pages could be had.\n\n"
+    "The second table says where each row's time went (medians), and its bottleneck:\n"
+    "  open     opening, parsing and validating the files, planning\n"
+    "  map      getting the memory: mapping, filling and verifying its pages. The plain rows get "
+    "theirs\n"
+    "           page by page while they read\n"
+    "  read     the first read to the last byte in place: the one copy there is\n"
+    "  release  giving the memory back\n"
+    "  wait     what is in none of these\n\n"
+    "--size takes a list: each size is measured by itself, and --json then prints an object with a "
+    "list, \"reports\".\n\n"
     "Memory needed: twice the model's size, the page cache included.\n\n"
     "Examples:\n"
     "  raffia bench load\n"
+    "  raffia bench load --size 0.25GiB,1GiB,8GiB\n"
     "  raffia bench load model.safetensors --pages on --json\n\n"
     "Exit codes: 0 measured, 1 it could not be measured, 2 bad command line.";
 
 enum key {
     KEY_SIZE = 's',
-    KEY_RUNS = 'r',
-    KEY_PAGES = CLI_OPTION_FIRST,
-    KEY_PAGE_SIZE,
-    KEY_THREADS,
-    KEY_DIRECTORY,
-    KEY_JSON,
+    KEY_DIRECTORY = BENCH_OPTION_FIRST,
 };
 
 #define DEFAULT_BYTES ((size_t)2 << 30)
-#define DEFAULT_RUNS  5u
-#define RUNS_MAX      10000u
 
-/* Room for "/proc/self/fd/" and any int. */
-#define FD_PATH_MAX 40
+/* Most sizes of one list. */
+#define SIZES_MAX 16
 
 static const struct argp_option option_table[] = {
-    {"size", KEY_SIZE, "SIZE", 0, "size of the model that is made (2GiB)", 0},
-    {"runs", KEY_RUNS, "N", 0, "rounds that count (5)", 0},
-    {"pages", KEY_PAGES, "MODE", 0, "huge pages of the huge rows: try or on (try)", 0},
-    {"page-size", KEY_PAGE_SIZE, "SIZE", 0, "largest page to try: 2MiB or 1GiB", 0},
-    {"threads", KEY_THREADS, "N", 0, "threads of the .n rows (one for each CPU, at most 16)", 0},
+    {"size", KEY_SIZE, "SIZE[,SIZE...]", 0, "size of the model that is made (2GiB)", 0},
     {"dir", KEY_DIRECTORY, "DIR", 0, "where the model is made (TMPDIR, else /tmp)", 0},
-    {"json", KEY_JSON, NULL, 0, "report as one JSON object on standard output", 0},
     {0},
 };
 
 struct arguments {
     const char *path;
-    size_t bytes;
+    size_t sizes[SIZES_MAX];
+    size_t size_count;
     const char *directory;
-    struct bench_load_plan plan;
+    struct bench_options plan;
 };
+
+static void parse_sizes(struct argp_state *state, char *text, struct arguments *arguments)
+{
+    arguments->size_count = 0;
+    for (char *word = text; word;) {
+        char *comma = strchr(word, ',');
+        if (comma)
+            *comma = '\0';
+        if (arguments->size_count == SIZES_MAX)
+            argp_error(state, "--size: at most %d sizes make a list", SIZES_MAX);
+        arguments->sizes[arguments->size_count++] =
+            cli_option_size(state, "--size", word, MODEL_SHAPE_BYTES_MIN, MODEL_SHAPE_BYTES_MAX);
+        word = comma ? comma + 1 : NULL;
+    }
+}
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-    static const char *const pages_words[] = {"try", "on", NULL};
-    static const raffia_pages_mode modes[] = {RAFFIA_PAGES_TRY, RAFFIA_PAGES_ON};
     struct arguments *arguments = state->input;
     switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &arguments->plan;
+        return 0;
     case KEY_SIZE:
-        arguments->bytes =
-            cli_option_size(state, "--size", text, MODEL_SHAPE_BYTES_MIN, MODEL_SHAPE_BYTES_MAX);
-        return 0;
-    case KEY_RUNS:
-        arguments->plan.runs = (unsigned)cli_option_count(state, "--runs", text, 1, RUNS_MAX);
-        return 0;
-    case KEY_PAGES:
-        arguments->plan.pages = modes[cli_option_choice(state, "--pages", text, pages_words)];
-        return 0;
-    case KEY_PAGE_SIZE:
-        arguments->plan.page_size = cli_option_size(state, "--page-size", text, 1, (size_t)1 << 30);
-        return 0;
-    case KEY_THREADS:
-        arguments->plan.threads =
-            (unsigned)cli_option_count(state, "--threads", text, 1, CORE_THREADS_MAX);
+        parse_sizes(state, text, arguments);
         return 0;
     case KEY_DIRECTORY:
         arguments->directory = text;
-        return 0;
-    case KEY_JSON:
-        arguments->plan.json = true;
         return 0;
     case ARGP_KEY_ARG:
         if (arguments->path)
@@ -118,62 +114,64 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-static raffia_status make_model(const char *path, size_t bytes)
+/* Measures once and says so: as text at once, as JSON by adding to the list. */
+static raffia_status measure(const struct arguments *arguments, size_t bytes, json_t *reports)
 {
-    struct model_shape shape;
-    raffia_status status = model_shape_make(bytes, RAFFIA_DTYPE_BF16, &shape);
-    if (status)
-        return status;
-    struct cli_progress progress;
-    cli_progress_start(&progress, "making a model", shape.bytes);
-    struct model_order order = {.path = path, .shape = &shape, .replace = true};
-    /* Synced, so that the disk has nothing left to do while the clock runs. */
-    struct model_writer writer = {
-        .dtype = shape.dtype, .seed = 1, .durable = true, .progress = &progress};
-    status = model_make(&order, &writer);
-    cli_progress_end(&progress);
-    model_shape_free(&shape);
+    struct bench_report *report = bench_report_new();
+    if (!report)
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    raffia_status status =
+        arguments->path
+            ? bench_load_measure(arguments->path, &arguments->plan, report)
+            : bench_load_measure_new(arguments->directory, bytes, &arguments->plan, report);
+    if (!status && arguments->plan.json)
+        cli_json_append(reports, bench_report_json(report));
+    else if (!status)
+        bench_report_print_text(report);
+    bench_report_free(report);
     return status;
 }
 
-/* The model made here has no name while it is measured: nothing of it can be left behind. */
-static raffia_status bench_new_model(const struct arguments *arguments)
+static raffia_status print_json(json_t *reports)
 {
-    char *path =
-        core_asprintf("%s/raffia-bench-%d.safetensors", arguments->directory, (int)getpid());
-    if (!path)
-        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    raffia_status status = bench_load_check_memory(arguments->bytes);
-    if (!status)
-        status = make_model(path, arguments->bytes);
-    if (!status) {
-        int fd;
-        status = input_open(path, &fd);
-        unlink(path);
-        if (!status) {
-            char nameless[FD_PATH_MAX];
-            snprintf(nameless, sizeof nameless, "/proc/self/fd/%d", fd);
-            status = bench_load_model(nameless, &arguments->plan);
-            close(fd);
-        }
+    if (json_array_size(reports) == 1)
+        return cli_json_print(json_incref(json_array_get(reports, 0)));
+    json_t *root = json_object();
+    cli_json_set(root, "reports", json_incref(reports));
+    return cli_json_print(root);
+}
+
+static raffia_status measure_all(const struct arguments *arguments)
+{
+    raffia_status status = RAFFIA_OK;
+    /* A list that cannot be measured to its end is better refused at its start. */
+    for (size_t i = 0; !status && !arguments->path && i < arguments->size_count; i++)
+        status = bench_load_check_memory(arguments->sizes[i]);
+    json_t *reports = json_array();
+    size_t count = arguments->path ? 1 : arguments->size_count;
+    for (size_t i = 0; !status && i < count; i++) {
+        if (i > 0 && !arguments->plan.json)
+            printf("\n");
+        status = measure(arguments, arguments->sizes[i], reports);
     }
-    core_free(path);
+    if (!status && arguments->plan.json)
+        status = print_json(reports);
+    json_decref(reports);
     return status;
 }
 
 int bench_load(int argc, char **argv)
 {
-    static const struct argp argp = {option_table, parse, "[FILE]", documentation,
-                                     NULL,         NULL,  NULL};
+    static const struct argp argp = {option_table,           parse, "[FILE]", documentation,
+                                     bench_options_children, NULL,  NULL};
     const char *temporary = getenv("TMPDIR");
     struct arguments arguments = {
-        .bytes = DEFAULT_BYTES,
-        .plan = {.runs = DEFAULT_RUNS, .pages = RAFFIA_PAGES_TRY},
+        .sizes = {DEFAULT_BYTES},
+        .size_count = 1,
+        .plan = {.runs = BENCH_RUNS_DEFAULT, .pages = RAFFIA_PAGES_TRY},
         .directory = temporary && *temporary ? temporary : "/tmp",
     };
     argp_parse(&argp, argc, argv, 0, NULL, &arguments);
     cli_interrupt_catch();
-    raffia_status status = arguments.path ? bench_load_model(arguments.path, &arguments.plan)
-                                          : bench_new_model(&arguments);
-    return status ? cli_fail_last(arguments.plan.json, NULL) : CLI_OK;
+    return measure_all(&arguments) ? cli_fail_last(arguments.plan.json, NULL) : CLI_OK;
 }

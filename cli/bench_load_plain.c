@@ -1,12 +1,11 @@
 #include "cli/bench_load_plain.h"
 
+#include "cli/bench_memory.h"
 #include "cli/input.h"
 #include "core/checked.h"
-#include "core/error.h"
+#include "core/clock.h"
 #include "core/parallel.h"
 
-#include <errno.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 struct job {
@@ -51,16 +50,13 @@ raffia_status plain_load_run(const struct model_summary *files, unsigned threads
     struct plain_load made = {0};
     for (size_t i = 0; i < files->file_count; i++)
         made.bytes += files->files[i].bytes;
-    void *memory =
-        mmap(NULL, made.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return core_error_errno(core_status_of_errno(errno), errno, "cannot map %zu bytes",
-                                made.bytes);
-    made.memory = memory;
-    /* Fails where the kernel knows no transparent huge pages: then there are none to avoid. */
-    (void)!madvise(memory, made.bytes, MADV_NOHUGEPAGE);
+    double mapping = core_clock_seconds();
+    raffia_status status = bench_memory_map(made.bytes, &made.memory);
+    if (status)
+        return status;
+    made.map_seconds = core_clock_seconds() - mapping;
     struct job job = {files, &made};
-    raffia_status status = core_parallel(threads, read_share, &job);
+    status = core_parallel(threads, read_share, &job);
     if (status) {
         plain_load_free(&made);
         return status;
@@ -71,6 +67,6 @@ raffia_status plain_load_run(const struct model_summary *files, unsigned threads
 
 void plain_load_free(struct plain_load *load)
 {
-    munmap(load->memory, load->bytes);
+    bench_memory_unmap(load->memory, load->bytes);
     *load = (struct plain_load){0};
 }

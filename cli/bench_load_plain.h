@@ -12,6 +12,7 @@
 struct plain_load {
     unsigned char *memory; /* the files, whole, one behind the other */
     size_t bytes;
+    double map_seconds; /* spent on getting addresses; the pages come with the reading */
 };
 
 /* Reads the files; each of `threads` threads reads its share of the bytes, in order. */

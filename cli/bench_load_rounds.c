@@ -1,19 +1,15 @@
 #include "cli/bench_load_rounds.h"
 
 #include "cli/bench_load_ways.h"
-#include "cli/bench_report.h"
+#include "cli/bench_memory.h"
+#include "cli/bench_pool.h"
 #include "cli/interrupt.h"
+#include "core/checked.h"
 #include "core/error.h"
-#include "core/memory.h"
 #include "core/parallel.h"
 #include "core/text.h"
 
-#include <raffia/device.h>
-
 #include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 enum row {
     PLAIN_FRESH_4K,
@@ -28,9 +24,9 @@ enum row {
 enum { ONE_THREAD, ALL_THREADS, THREAD_CHOICES };
 
 struct bench {
-    const struct bench_load_plan *plan;
+    const struct bench_options *plan;
     struct load_subject subject;
-    struct bench_report report;
+    struct bench_report *report;
     struct bench_row *rows[ROW_COUNT][THREAD_CHOICES];
     unsigned threads[THREAD_CHOICES];
     uint64_t bytes_direct; /* read from the disk after all */
@@ -43,6 +39,7 @@ static bool is_huge(enum row row)
 
 static raffia_status make_rows(struct bench *bench)
 {
+    const struct bench_options *plan = bench->plan;
     static const char *const names[ROW_COUNT] = {
         [PLAIN_FRESH_4K] = "plain.fresh4k",         [LOAD_FRESH_4K] = "load.fresh4k",
         [LOAD_FRESH_HUGE] = "load.freshhuge",       [LOAD_STANDING_4K] = "load.standing4k",
@@ -57,8 +54,8 @@ static raffia_status make_rows(struct bench *bench)
             char name[BENCH_NAME_MAX];
             snprintf(name, sizeof name, "%s.%s", names[row], choice == ONE_THREAD ? "1" : "n");
             struct bench_row *made =
-                bench_report_row(&bench->report, name, bench->threads[choice], bench->plan->runs);
-            if (!made)
+                bench_report_row(bench->report, name, bench->threads[choice], plan->runs);
+            if (!made || bench_row_split(made))
                 return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
             made->bytes_each = raffia_model_bytes(bench->subject.model);
             bench->rows[row][choice] = made;
@@ -75,31 +72,13 @@ static struct load_terms terms_of(const struct bench *bench, enum row row, int c
     };
 }
 
-/*
- * Touches as much memory as a fresh load will take, and frees it. A virtual machine's host provides
- * memory when it is touched first, and takes free memory back after a while (page reporting): what
- * that costs is the host's doing and tells nothing about pages.
- */
-static void touch_memory(size_t bytes, bool huge)
-{
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    unsigned char *memory =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return;
-    (void)!madvise(memory, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-    for (size_t offset = 0; offset < bytes; offset += page)
-        *(volatile unsigned char *)(memory + offset) = 1;
-    munmap(memory, bytes);
-}
-
 static raffia_status measure(struct bench *bench, enum row row, int choice, raffia_pool *pool,
                              bool warm_up, struct load_sample *sample)
 {
     struct load_terms terms = terms_of(bench, row, choice);
     if (pool)
         return load_standing(&bench->subject, pool, terms.threads, warm_up, sample);
-    touch_memory(raffia_model_bytes_needed(bench->subject.model), is_huge(row));
+    bench_memory_warm(raffia_model_bytes_needed(bench->subject.model), is_huge(row));
     if (row == PLAIN_FRESH_4K)
         return load_plainly(&bench->subject, terms.threads, warm_up, sample);
     return load_fresh(&bench->subject, &terms, warm_up, sample);
@@ -120,7 +99,8 @@ static raffia_status run_row(struct bench *bench, enum row row, raffia_pool *poo
         if (warm_up)
             continue;
         struct bench_row *into = bench->rows[row][choice];
-        bench_row_add(into, sample.seconds);
+        bench_row_add_parts(into, sample.seconds, sample.parts);
+        into->counted = true;
         into->faults = sample.faults;
         into->page_table_bytes = sample.page_table_bytes + tables;
         into->pages = sample.pages;
@@ -155,34 +135,18 @@ static raffia_status run_round(struct bench *bench, bool warm_up)
     return status;
 }
 
-raffia_status bench_load_check_memory(size_t bytes)
-{
-    raffia_device_info host;
-    raffia_status status = raffia_device_query("host", &host);
-    if (status)
-        return status;
-    /* Without /proc nothing is known, and nothing can be checked. */
-    if (host.total_bytes == 0 || host.free_bytes / 2 >= bytes)
-        return RAFFIA_OK;
-    char need[CORE_SIZE_TEXT_MAX], have[CORE_SIZE_TEXT_MAX];
-    return core_error(RAFFIA_ERROR_OUT_OF_MEMORY,
-                      "the benchmark needs twice the model's size, %s, and %s are free: use a "
-                      "smaller model (--size)",
-                      core_format_size(bytes * 2, need), core_format_size(host.free_bytes, have));
-}
-
 static bool got_huge_pages(const struct bench *bench)
 {
     for (int row = 0; row < ROW_COUNT; row++)
         for (int choice = 0; is_huge((enum row)row) && choice < THREAD_CHOICES; choice++)
-            if (bench->rows[row][choice]->pages.got_kind <= RAFFIA_PAGE_REGULAR)
+            if (!bench_row_is_huge(bench->rows[row][choice]))
                 return false;
     return true;
 }
 
 static void add_ratios(struct bench *bench)
 {
-    struct bench_report *report = &bench->report;
+    struct bench_report *report = bench->report;
     bool huge = got_huge_pages(bench);
     struct bench_row *const *plain = bench->rows[PLAIN_FRESH_4K];
     struct bench_row *const *standing_4k = bench->rows[LOAD_STANDING_4K];
@@ -201,18 +165,10 @@ static void add_ratios(struct bench *bench)
 
 static void add_notes(struct bench *bench)
 {
-    struct bench_report *report = &bench->report;
+    struct bench_report *report = bench->report;
     const raffia_page_report *pages = &bench->rows[LOAD_STANDING_HUGE][ALL_THREADS]->pages;
     char size[CORE_SIZE_TEXT_MAX];
-    if (!got_huge_pages(bench))
-        bench_report_note(report,
-                          "no huge pages could be had (%s): the ratios would compare small pages "
-                          "with small pages and are left out; raffia doctor says what helps",
-                          raffia_fallback_reason_text(pages->reason));
-    else if (pages->reason != RAFFIA_REASON_NONE)
-        bench_report_note(report, "the huge rows have %s pages: %s",
-                          raffia_page_kind_name(pages->got_kind),
-                          raffia_fallback_reason_text(pages->reason));
+    bench_pool_note(report, bench->rows[LOAD_STANDING_HUGE][ALL_THREADS]);
     if (pages->got_kind == RAFFIA_PAGE_TRANSPARENT)
         bench_report_note(report, "behind each transparent huge page the kernel keeps a page table "
                                   "in reserve, so its tables are as large as for 4 KiB pages");
@@ -233,29 +189,33 @@ static raffia_status run(struct bench *bench)
         return status;
     add_ratios(bench);
     add_notes(bench);
-    return bench_report_print(&bench->report, bench->plan->json);
+    return RAFFIA_OK;
 }
 
-raffia_status bench_load_model(const char *path, const struct bench_load_plan *plan)
+raffia_status bench_load_check_memory(size_t bytes)
 {
-    struct bench *bench = core_calloc(1, sizeof *bench);
-    if (!bench)
-        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    bench->plan = plan;
-    bench->threads[ONE_THREAD] = 1;
-    bench->threads[ALL_THREADS] = core_thread_count(plan->threads);
-    char title[128], size[CORE_SIZE_TEXT_MAX];
-    raffia_status status = load_subject_open(path, &bench->subject);
+    size_t need;
+    if (!core_multiply(bytes, 2, &need))
+        return core_error(RAFFIA_ERROR_OVERFLOW, "a model of %zu bytes exceeds the address space",
+                          bytes);
+    return bench_memory_check(need, "the benchmark (twice the model's size)", "--size");
+}
+
+raffia_status bench_load_measure(const char *path, const struct bench_options *plan,
+                                 struct bench_report *report)
+{
+    struct bench bench = {.plan = plan, .report = report};
+    bench.threads[ONE_THREAD] = 1;
+    bench.threads[ALL_THREADS] = core_thread_count(plan->threads);
+    raffia_status status = load_subject_open(path, &bench.subject);
     if (!status)
-        status = bench_load_check_memory(raffia_model_bytes_needed(bench->subject.model));
+        status = bench_load_check_memory(raffia_model_bytes_needed(bench.subject.model));
     if (!status) {
-        snprintf(title, sizeof title, "Loading a model of %s from the page cache",
-                 core_format_size(raffia_model_bytes(bench->subject.model), size));
-        bench->report.title = title;
-        status = run(bench);
+        char size[CORE_SIZE_TEXT_MAX];
+        snprintf(report->title, sizeof report->title, "Loading a model of %s from the page cache",
+                 core_format_size(raffia_model_bytes(bench.subject.model), size));
+        status = run(&bench);
     }
-    bench_report_free(&bench->report);
-    load_subject_free(&bench->subject);
-    core_free(bench);
+    load_subject_free(&bench.subject);
     return status;
 }

@@ -4,19 +4,16 @@
 #ifndef CLI_BENCH_LOAD_ROUNDS_H
 #define CLI_BENCH_LOAD_ROUNDS_H
 
-#include <raffia/pages.h>
-#include <raffia/status.h>
+#include "cli/bench_options.h"
+#include "cli/bench_report.h"
 
-struct bench_load_plan {
-    unsigned runs;           /* rounds that count */
-    raffia_pages_mode pages; /* of the huge rows: try or on */
-    size_t page_size;        /* 0 = default */
-    unsigned threads;        /* of the rows with several; 0 = default */
-    bool json;
-};
+/* Measures with the model at `path`; `report` is empty. */
+raffia_status bench_load_measure(const char *path, const struct bench_options *plan,
+                                 struct bench_report *report);
 
-/* Measures with the model at `path` and prints the report. */
-raffia_status bench_load_model(const char *path, const struct bench_load_plan *plan);
+/* The same with a model of `bytes` that is made in `directory`; nothing of it stays. */
+raffia_status bench_load_measure_new(const char *directory, size_t bytes,
+                                     const struct bench_options *plan, struct bench_report *report);
 
 /* Fails unless there is memory for a model of `bytes` in the page cache and in a pool. */
 raffia_status bench_load_check_memory(size_t bytes);

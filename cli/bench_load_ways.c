@@ -139,8 +139,13 @@ raffia_status load_plainly(const struct load_subject *subject, unsigned threads,
     if (verify)
         status = check_files(subject, load.memory);
     double releasing = core_clock_seconds();
+    double map_seconds = load.map_seconds;
     plain_load_free(&load);
-    sample->seconds = loaded - started + (core_clock_seconds() - releasing);
+    double released = core_clock_seconds();
+    sample->seconds = loaded - started + (released - releasing);
+    sample->parts[BENCH_MAP] = map_seconds;
+    sample->parts[BENCH_READ] = loaded - started - map_seconds;
+    sample->parts[BENCH_RELEASE] = released - releasing;
     return status;
 }
 
@@ -162,8 +167,13 @@ static raffia_status load_by_library(const struct load_subject *subject,
     if (verify)
         status = check_model(subject, model);
     double releasing = core_clock_seconds();
+    sample->parts[BENCH_OPEN] = report->open_seconds;
+    sample->parts[BENCH_MAP] = report->map_seconds;
+    sample->parts[BENCH_READ] = report->read_seconds;
     raffia_model_release(model);
-    sample->seconds = loaded - started + (core_clock_seconds() - releasing);
+    double released = core_clock_seconds();
+    sample->seconds = loaded - started + (released - releasing);
+    sample->parts[BENCH_RELEASE] = released - releasing;
     return status;
 }
 

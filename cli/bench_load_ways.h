@@ -6,6 +6,7 @@
 #ifndef CLI_BENCH_LOAD_WAYS_H
 #define CLI_BENCH_LOAD_WAYS_H
 
+#include "cli/bench_report.h"
 #include "cli/model_summary.h"
 
 #include <raffia/load.h>
@@ -21,6 +22,7 @@ struct load_subject {
 
 struct load_sample {
     double seconds;
+    double parts[BENCH_WAIT];  /* of them */
     uint64_t faults;           /* minor */
     uint64_t page_table_bytes; /* more than before, with the model in memory */
     uint64_t bytes_direct;     /* not from the page cache */

@@ -1,11 +1,6 @@
 #include "cli/bench_report.h"
 
-#include "cli/bench_machine.h"
-#include "cli/format.h"
-#include "cli/json.h"
-#include "cli/page_text.h"
 #include "core/memory.h"
-#include "core/text.h"
 
 #include <assert.h>
 #include <math.h>
@@ -14,10 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns of the table of rows. */
-#define NAME_WIDTH    24
-#define CELL_WIDTH    10
-#define THREADS_WIDTH 7
+struct bench_report *bench_report_new(void)
+{
+    return core_calloc(1, sizeof(struct bench_report));
+}
+
+void bench_report_free(struct bench_report *report)
+{
+    if (!report)
+        return;
+    for (size_t i = 0; i < report->row_count; i++) {
+        core_free(report->rows[i].samples);
+        core_free(report->rows[i].parts);
+    }
+    core_free(report);
+}
 
 struct bench_row *bench_report_row(struct bench_report *report, const char *name, unsigned threads,
                                    size_t capacity)
@@ -33,10 +39,31 @@ struct bench_row *bench_report_row(struct bench_report *report, const char *name
     return row;
 }
 
+raffia_status bench_row_split(struct bench_row *row)
+{
+    assert(!row->parts && row->count == 0);
+    row->parts = core_calloc(row->capacity, BENCH_PART_COUNT * sizeof *row->parts);
+    return row->parts ? RAFFIA_OK : raffia_last_status();
+}
+
 void bench_row_add(struct bench_row *row, double seconds)
 {
     assert(row->count < row->capacity);
     row->samples[row->count++] = seconds;
+}
+
+void bench_row_add_parts(struct bench_row *row, double seconds,
+                         const double parts[static BENCH_WAIT])
+{
+    assert(row->parts);
+    double *into = row->parts + row->count * BENCH_PART_COUNT;
+    double rest = seconds;
+    for (int i = 0; i < BENCH_WAIT; i++) {
+        into[i] = parts[i];
+        rest -= parts[i];
+    }
+    into[BENCH_WAIT] = rest > 0 ? rest : 0;
+    bench_row_add(row, seconds);
 }
 
 static int by_value(const void *left, const void *right)
@@ -45,20 +72,32 @@ static int by_value(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* The samples in ascending order, to be freed; NULL for want of memory. */
-static double *sorted(const struct bench_row *row)
+/* Every `stride`-th of the numbers, `count` of them, in ascending order, to be freed; NULL for want
+ * of memory, or of numbers. */
+static double *sorted(const double *numbers, size_t count, size_t stride)
 {
-    double *copy = core_calloc(row->count, sizeof *copy);
+    double *copy = count ? core_calloc(count, sizeof *copy) : NULL;
     if (!copy)
         return NULL;
-    memcpy(copy, row->samples, row->count * sizeof *copy);
-    qsort(copy, row->count, sizeof *copy, by_value);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = numbers[i * stride];
+    qsort(copy, count, sizeof *copy, by_value);
     return copy;
+}
+
+static double median_of(const double *numbers, size_t count, size_t stride)
+{
+    double *copy = sorted(numbers, count, stride);
+    if (!copy)
+        return NAN;
+    double value = (copy[(count - 1) / 2] + copy[count / 2]) / 2;
+    core_free(copy);
+    return value;
 }
 
 double bench_row_quantile(const struct bench_row *row, double share)
 {
-    double *samples = row->count ? sorted(row) : NULL;
+    double *samples = sorted(row->samples, row->count, 1);
     if (!samples)
         return NAN;
     size_t rank = (size_t)ceil(share * (double)row->count);
@@ -69,22 +108,66 @@ double bench_row_quantile(const struct bench_row *row, double share)
 
 double bench_row_median(const struct bench_row *row)
 {
-    double *samples = row->count ? sorted(row) : NULL;
-    if (!samples)
-        return NAN;
-    double value = (samples[(row->count - 1) / 2] + samples[row->count / 2]) / 2;
-    core_free(samples);
-    return value;
+    return median_of(row->samples, row->count, 1);
+}
+
+double bench_row_mean(const struct bench_row *row)
+{
+    double sum = 0;
+    for (size_t i = 0; i < row->count; i++)
+        sum += row->samples[i];
+    return row->count ? sum / (double)row->count : NAN;
+}
+
+double bench_row_part(const struct bench_row *row, enum bench_part part)
+{
+    assert(row->parts);
+    return median_of(row->parts + part, row->count, BENCH_PART_COUNT);
+}
+
+enum bench_part bench_row_bottleneck(const struct bench_row *row)
+{
+    enum bench_part longest = BENCH_OPEN;
+    for (int part = 1; part < BENCH_PART_COUNT; part++)
+        if (bench_row_part(row, (enum bench_part)part) > bench_row_part(row, longest))
+            longest = (enum bench_part)part;
+    return longest;
+}
+
+const char *bench_part_name(enum bench_part part)
+{
+    static const char *const names[BENCH_PART_COUNT] = {"open", "map", "read", "release", "wait"};
+    return names[part];
+}
+
+bool bench_row_is_huge(const struct bench_row *row)
+{
+    return row->has_pages && row->pages.got_kind > RAFFIA_PAGE_REGULAR;
+}
+
+static void add_number(struct bench_number *number, const char *name, double value, bool known)
+{
+    *number = (struct bench_number){.value = value, .known = known && isfinite(value)};
+    snprintf(number->name, sizeof number->name, "%s", name);
+}
+
+void bench_report_quotient(struct bench_report *report, const char *name, double slow, double fast,
+                           bool known)
+{
+    assert(report->ratio_count < BENCH_RATIOS_MAX);
+    add_number(&report->ratios[report->ratio_count++], name, slow / fast, known);
 }
 
 void bench_report_ratio(struct bench_report *report, const char *name, const struct bench_row *slow,
                         const struct bench_row *fast, bool known)
 {
-    assert(report->ratio_count < BENCH_RATIOS_MAX);
-    struct bench_ratio *ratio = &report->ratios[report->ratio_count++];
-    *ratio = (struct bench_ratio){.value = bench_row_median(slow) / bench_row_median(fast)};
-    ratio->known = known && isfinite(ratio->value);
-    snprintf(ratio->name, sizeof ratio->name, "%s", name);
+    bench_report_quotient(report, name, bench_row_median(slow), bench_row_median(fast), known);
+}
+
+void bench_report_value(struct bench_report *report, const char *name, double value)
+{
+    assert(report->value_count < BENCH_VALUES_MAX);
+    add_number(&report->values[report->value_count++], name, value, true);
 }
 
 void bench_report_note(struct bench_report *report, const char *format, ...)
@@ -96,101 +179,31 @@ void bench_report_note(struct bench_report *report, const char *format, ...)
     va_end(arguments);
 }
 
-static void print_row(const struct bench_row *row)
-{
-    char median[CLI_FORMAT_MAX], least[CLI_FORMAT_MAX], p99[CLI_FORMAT_MAX], most[CLI_FORMAT_MAX];
-    char rate[CLI_FORMAT_MAX] = "-", tables[CORE_SIZE_TEXT_MAX], pages[PAGE_TEXT_MAX] = "-";
-    if (row->bytes_each)
-        cli_format_rate((double)row->bytes_each, bench_row_median(row), rate);
-    if (row->has_pages)
-        page_text_kind(row->pages.got_kind, row->pages.got_size, pages);
-    printf("%-*s %*u %*s %*s %*s %*s %*s %8llu %*s  %s%s\n", NAME_WIDTH, row->name, THREADS_WIDTH,
-           row->threads, CELL_WIDTH, cli_format_seconds(bench_row_median(row), median), CELL_WIDTH,
-           cli_format_seconds(bench_row_quantile(row, 0), least), CELL_WIDTH,
-           cli_format_seconds(bench_row_quantile(row, 0.99), p99), CELL_WIDTH,
-           cli_format_seconds(bench_row_quantile(row, 1), most), CELL_WIDTH, rate,
-           (unsigned long long)row->faults, CELL_WIDTH,
-           core_format_size(row->page_table_bytes, tables), pages,
-           row->has_pages && row->pages.verified ? " (verified)" : "");
-}
-
-static void print_text(const struct bench_report *report, const struct bench_machine *machine)
-{
-    char text[BENCH_MACHINE_TEXT_MAX], number[CLI_FORMAT_MAX];
-    printf("%s\n%s\n\n", report->title, bench_machine_text(machine, text));
-    printf("%-*s %*s %*s %*s %*s %*s %*s %8s %*s  %s\n", NAME_WIDTH, "row", THREADS_WIDTH,
-           "threads", CELL_WIDTH, "median", CELL_WIDTH, "min", CELL_WIDTH, "p99", CELL_WIDTH, "max",
-           CELL_WIDTH, "rate", "faults", CELL_WIDTH, "tables", "pages");
-    for (size_t i = 0; i < report->row_count; i++)
-        print_row(&report->rows[i]);
-    printf("\n");
-    for (size_t i = 0; i < report->ratio_count; i++) {
-        const struct bench_ratio *ratio = &report->ratios[i];
-        printf("%-40s %s%s\n", ratio->name,
-               ratio->known ? cli_format_number(ratio->value, number) : "-",
-               ratio->known ? "x" : "");
-    }
-    for (size_t i = 0; i < report->note_count; i++)
-        printf("note: %s\n", report->notes[i]);
-}
-
-static json_t *json_row(const struct bench_row *row)
-{
-    json_t *object = json_object();
-    double median = bench_row_median(row);
-    cli_json_text(object, "name", row->name);
-    cli_json_count(object, "threads", row->threads);
-    cli_json_text(object, "unit", "s");
-    cli_json_real(object, "median", median);
-    cli_json_real(object, "min", bench_row_quantile(row, 0));
-    cli_json_real(object, "p50", bench_row_quantile(row, 0.5));
-    cli_json_real(object, "p99", bench_row_quantile(row, 0.99));
-    cli_json_real(object, "max", bench_row_quantile(row, 1));
-    cli_json_count(object, "runs", row->count);
-    if (row->bytes_each) {
-        cli_json_count(object, "bytes", row->bytes_each);
-        cli_json_real(object, "gb_per_second", (double)row->bytes_each / median * 1e-9);
-    }
-    cli_json_count(object, "faults", row->faults);
-    cli_json_count(object, "page_table_bytes", row->page_table_bytes);
-    cli_json_set(object, "pages", row->has_pages ? cli_json_pages(&row->pages) : json_null());
-    return object;
-}
-
-static raffia_status print_json(const struct bench_report *report,
-                                const struct bench_machine *machine)
-{
-    json_t *root = json_object(), *rows = json_array(), *ratios = json_object();
-    json_t *notes = json_array();
-    cli_json_text(root, "title", report->title);
-    cli_json_set(root, "machine", bench_machine_json(machine));
-    for (size_t i = 0; i < report->row_count; i++)
-        cli_json_append(rows, json_row(&report->rows[i]));
-    for (size_t i = 0; i < report->ratio_count; i++) {
-        const struct bench_ratio *ratio = &report->ratios[i];
-        cli_json_set(ratios, ratio->name, ratio->known ? json_real(ratio->value) : json_null());
-    }
-    for (size_t i = 0; i < report->note_count; i++)
-        cli_json_append(notes, json_string(report->notes[i]));
-    cli_json_set(root, "rows", rows);
-    cli_json_set(root, "ratios", ratios);
-    cli_json_set(root, "notes", notes);
-    return cli_json_print(root);
-}
-
-raffia_status bench_report_print(const struct bench_report *report, bool json)
-{
-    struct bench_machine machine;
-    bench_machine_read(&machine);
-    if (json)
-        return print_json(report, &machine);
-    print_text(report, &machine);
-    return RAFFIA_OK;
-}
-
-void bench_report_free(struct bench_report *report)
+const struct bench_row *bench_report_find_row(const struct bench_report *report, const char *name)
 {
     for (size_t i = 0; i < report->row_count; i++)
-        core_free(report->rows[i].samples);
-    report->row_count = 0;
+        if (strcmp(report->rows[i].name, name) == 0)
+            return &report->rows[i];
+    return NULL;
+}
+
+static const struct bench_number *find_number(const struct bench_number *numbers, size_t count,
+                                              const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(numbers[i].name, name) == 0)
+            return &numbers[i];
+    return NULL;
+}
+
+const struct bench_number *bench_report_find_ratio(const struct bench_report *report,
+                                                   const char *name)
+{
+    return find_number(report->ratios, report->ratio_count, name);
+}
+
+const struct bench_number *bench_report_find_value(const struct bench_report *report,
+                                                   const char *name)
+{
+    return find_number(report->values, report->value_count, name);
 }

@@ -14,6 +14,7 @@ enum cli_exit {
  * argp's messages begin. */
 typedef int (*cli_run)(int argc, char **argv);
 
+int cli_advise(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_inspect(int argc, char **argv);

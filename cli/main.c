@@ -26,6 +26,8 @@ static struct command {
      "write a model file of a given size with checkable content"},
     {"doctor", "raffia doctor", cli_doctor,
      "say which huge pages this machine can give, and why not more"},
+    {"advise", "raffia advise", cli_advise,
+     "say how large a pool models want, of which pages, and how to get it"},
     {"bench", "raffia bench", cli_bench, "measure this machine"},
 };
 

@@ -99,7 +99,7 @@ static raffia_status cut_rule(struct piece text, struct piece *pattern, struct p
 static raffia_status read_rule(struct piece text, const char *model, struct core_device_rule *rule,
                                bool *matches)
 {
-    struct piece pattern, parameters, parameter;
+    struct piece pattern = {0}, parameters = {0}, parameter;
     char word[WORD_MAX];
     *rule = (struct core_device_rule){0};
     raffia_status status = cut_rule(text, &pattern, &parameters);

@@ -4,6 +4,8 @@
  * Whoever detects a failure first describes it, with everything it knows: what was asked, what
  * happened, what can be done. Callers pass the status on; they add context only when they know
  * something the detector could not (the file being loaded, the tensor concerned).
+ *
+ * The functions are cold: the compiler moves the paths that lead to them out of the way.
  */
 #ifndef CORE_ERROR_H
 #define CORE_ERROR_H
@@ -18,24 +20,25 @@
  *     return core_error(RAFFIA_ERROR_IO, "cannot open '%s': %s", path, strerror(errno));
  * The native error is cleared.
  */
-raffia_status core_error(raffia_status status, const char *format, ...) RAFFIA_PRINTF(2, 3);
+raffia_status core_error(raffia_status status, const char *format, ...) RAFFIA_PRINTF(2, 3)
+    __attribute__((cold));
 
 /* The same for a failed system call: keeps errno's name ("ENOMEM") as the native error and appends
  * ": " and errno's text to the sentence. */
 raffia_status core_error_errno(raffia_status status, int error_number, const char *format, ...)
-    RAFFIA_PRINTF(3, 4);
+    RAFFIA_PRINTF(3, 4) __attribute__((cold));
 
 /* The same for a device driver's error, whose name is kept ("CUDA_ERROR_OUT_OF_MEMORY"). */
 raffia_status core_error_native(raffia_status status, const char *native_name, const char *format,
-                                ...) RAFFIA_PRINTF(3, 4);
+                                ...) RAFFIA_PRINTF(3, 4) __attribute__((cold));
 
 /* Puts "context: " in front of the sentence recorded last; status and native error stay. Returns
  * the status recorded. */
-raffia_status core_error_prefix(const char *format, ...) RAFFIA_PRINTF(1, 2);
+raffia_status core_error_prefix(const char *format, ...) RAFFIA_PRINTF(1, 2) __attribute__((cold));
 
 /* The same, and the status becomes `status`: what failed below means something else up here. */
 raffia_status core_error_prefix_as(raffia_status status, const char *format, ...)
-    RAFFIA_PRINTF(2, 3);
+    RAFFIA_PRINTF(2, 3) __attribute__((cold));
 
 /* Hands a failure from a worker thread to the thread that waits for it. */
 struct core_error_record {

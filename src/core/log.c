@@ -8,9 +8,8 @@
 #include <stdio.h>
 
 #define LINE_MAX_BYTES 1024
-#define LEVEL_UNREAD   (-1)
 
-static atomic_int level_in_force = LEVEL_UNREAD;
+atomic_int core_log_level_in_force = CORE_LOG_UNREAD;
 
 /* The sink and its context change together, under the lock of the process. */
 static raffia_log_sink user_sink;
@@ -24,17 +23,17 @@ static const char *level_name(raffia_log_level level)
 
 raffia_log_level raffia_log_get_level(void)
 {
-    int level = atomic_load_explicit(&level_in_force, memory_order_relaxed);
-    if (level != LEVEL_UNREAD)
+    int level = atomic_load_explicit(&core_log_level_in_force, memory_order_relaxed);
+    if (level != CORE_LOG_UNREAD)
         return (raffia_log_level)level;
     /* Until the setting is read, what reading it logs (a bad value) goes out as a warning. */
-    int unread = LEVEL_UNREAD;
-    if (atomic_compare_exchange_strong(&level_in_force, &unread, RAFFIA_LOG_WARN)) {
+    int unread = CORE_LOG_UNREAD;
+    if (atomic_compare_exchange_strong(&core_log_level_in_force, &unread, RAFFIA_LOG_WARN)) {
         int from_setting = (int)core_setting_choice(CORE_SETTING_LOG);
         int warn = RAFFIA_LOG_WARN;
-        atomic_compare_exchange_strong(&level_in_force, &warn, from_setting);
+        atomic_compare_exchange_strong(&core_log_level_in_force, &warn, from_setting);
     }
-    return (raffia_log_level)atomic_load(&level_in_force);
+    return (raffia_log_level)atomic_load(&core_log_level_in_force);
 }
 
 void raffia_log_set_level(raffia_log_level level)
@@ -44,7 +43,7 @@ void raffia_log_set_level(raffia_log_level level)
         bounded = RAFFIA_LOG_DEBUG;
     if (bounded < RAFFIA_LOG_OFF)
         bounded = RAFFIA_LOG_OFF;
-    atomic_store(&level_in_force, bounded);
+    atomic_store(&core_log_level_in_force, bounded);
 }
 
 void raffia_log_set_sink(raffia_log_sink sink, void *context)

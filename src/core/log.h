@@ -6,12 +6,25 @@
 
 #include <raffia/log.h>
 
-void core_log_write(raffia_log_level level, const char *format, ...) RAFFIA_PRINTF(2, 3);
+#include <stdatomic.h>
+
+void core_log_write(raffia_log_level level, const char *format, ...) RAFFIA_PRINTF(2, 3)
+    __attribute__((cold));
+
+/* The level in force, or CORE_LOG_UNREAD until somebody asks for it. */
+#define CORE_LOG_UNREAD (-1)
+extern atomic_int core_log_level_in_force;
+
+static inline raffia_log_level core_log_level(void)
+{
+    const int level = atomic_load_explicit(&core_log_level_in_force, memory_order_relaxed);
+    return level == CORE_LOG_UNREAD ? raffia_log_get_level() : (raffia_log_level)level;
+}
 
 /* Costs one relaxed load when the level is not written: the arguments are not evaluated. */
 #define core_log(level, ...)                                                                       \
     do {                                                                                           \
-        if ((level) <= raffia_log_get_level())                                                     \
+        if ((level) <= core_log_level())                                                           \
             core_log_write((level), __VA_ARGS__);                                                  \
     } while (0)
 

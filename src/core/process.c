@@ -7,9 +7,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* 0 until the first call, so that the fast path needs no second look to see that it may be taken;
- * it stays 0 where the C library cannot call us back. */
-static atomic_ulong generation;
+atomic_ulong core_fork_count;
 
 static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
 
@@ -29,7 +27,7 @@ static void unlock_in_parent(void)
  * by one for each fork. */
 static void enter_child(void)
 {
-    atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&core_fork_count, 1, memory_order_relaxed);
     pthread_mutex_unlock(&process_lock);
 }
 
@@ -39,16 +37,13 @@ static void watch_forks(void)
                     ? ENOMEM
                     : pthread_atfork(lock_before_fork, unlock_in_parent, enter_child);
     if (!error)
-        atomic_store_explicit(&generation, 1, memory_order_relaxed);
+        atomic_store_explicit(&core_fork_count, 1, memory_order_relaxed);
 }
 
-unsigned long core_fork_generation(void)
+unsigned long core_fork_generation_first(void)
 {
-    unsigned long now = atomic_load_explicit(&generation, memory_order_relaxed);
-    if (now)
-        return now;
     pthread_once(&watch_once, watch_forks);
-    now = atomic_load_explicit(&generation, memory_order_relaxed);
+    unsigned long now = atomic_load_explicit(&core_fork_count, memory_order_relaxed);
     /* Without a callback the process number does the same, at the price of a system call. */
     return now ? now : (unsigned long)getpid();
 }

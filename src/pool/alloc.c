@@ -12,13 +12,8 @@ void pool_count_block(struct raffia_pool *pool, const struct space_block *block)
     pool_guard_write(pool, block);
 }
 
-/* Turns the caller's words into a request. Sizes beyond the range become RAFFIA_NONE, which nothing
- * can serve. */
-static raffia_status make_request(const struct raffia_pool *pool, size_t bytes, size_t alignment,
-                                  unsigned hints, struct space_request *request)
+static raffia_status check_alignment(const struct raffia_pool *pool, size_t alignment)
 {
-    if (alignment == 0)
-        alignment = pool->granule;
     if (!core_is_power_of_two(alignment))
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "pool '%s': an alignment of %zu bytes is not a power of two", pool->name,
@@ -31,6 +26,19 @@ static raffia_status make_request(const struct raffia_pool *pool, size_t bytes, 
                           pool->name, core_format_size(alignment, asked),
                           core_format_size(pool->largest_alignment, most));
     }
+    return RAFFIA_OK;
+}
+
+/* Turns the caller's words into a request. Sizes beyond the range become RAFFIA_NONE, which nothing
+ * can serve; no alignment is that of the granule to the space. */
+static raffia_status make_request(const struct raffia_pool *pool, size_t bytes, size_t alignment,
+                                  unsigned hints, struct space_request *request)
+{
+    if (alignment) {
+        raffia_status status = check_alignment(pool, alignment);
+        if (status)
+            return status;
+    }
     *request = (struct space_request){.alignment = alignment, .placement = pool_placement(hints)};
     if (!core_add(bytes ? bytes : pool->granule, pool->guard_bytes, &request->bytes))
         request->bytes = RAFFIA_NONE;
@@ -41,13 +49,13 @@ static raffia_status make_request(const struct raffia_pool *pool, size_t bytes, 
 static raffia_status allocate_mapped(struct raffia_pool *pool, const struct space_request *request,
                                      struct space_block *block)
 {
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     raffia_status status = space_allocate(pool->space, request, block);
     if (!status) {
         pool_count_block(pool, block);
         pool->hits++;
     }
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     return status;
 }
 

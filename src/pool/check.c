@@ -128,9 +128,9 @@ raffia_status raffia_pool_check(raffia_pool *pool)
     if (status)
         return status;
     pthread_mutex_lock(&pool->growth_lock);
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     status = audit_pool(pool, &audit, text);
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     pthread_mutex_unlock(&pool->growth_lock);
     if (audit.damaged)
         return pool_report_damage(pool, &audit.damage);

@@ -11,18 +11,23 @@ bool pool_find_live(const struct raffia_pool *pool, const void *address, struct 
            !space_find(pool->space, at - base, block) && block->state == SPACE_HELD;
 }
 
+/* Pool lock held. The counters after a block was freed; true if the pool goes with it. */
+static bool count_free(struct raffia_pool *pool, size_t bytes)
+{
+    pool->live_blocks--;
+    pool->in_use_bytes -= bytes;
+    pool->frees++;
+    return pool->orphaned && pool->live_blocks == 0;
+}
+
 /* Pool lock held. Returns a block to the free space; *last_p says that the pool goes with it. */
 static raffia_status release_block(struct raffia_pool *pool, const struct space_block *block,
                                    bool *last_p)
 {
     raffia_status status = space_free(pool->space, block->handle);
-    if (status)
-        return status;
-    pool->live_blocks--;
-    pool->in_use_bytes -= block->bytes;
-    pool->frees++;
-    *last_p = pool->orphaned && pool->live_blocks == 0;
-    return RAFFIA_OK;
+    if (!status)
+        *last_p = count_free(pool, block->bytes);
+    return status;
 }
 
 /* Pool lock held for both: SPACE_PENDING blocks are nobody's, yet not free. */
@@ -45,45 +50,40 @@ static raffia_status free_damaged(struct raffia_pool *pool, const struct space_b
 {
     bool last = false;
     raffia_status status = pool_report_damage(pool, damage);
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     make_held(pool, block);
     (void)release_block(pool, block, &last);
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     if (last)
         pool_tear_down(pool);
     return status;
 }
 
-/*
- * Takes back what a caller names; `pending` is the block if it was made pending before. Once the
- * lock is let go the pool may be gone: another thread may have freed its last block.
- */
-static raffia_status free_now(struct raffia_pool *pool, void *address,
-                              const struct space_block *pending)
+/* Pool lock held; it is let go. */
+static raffia_status refuse_free(struct raffia_pool *pool, const void *address)
 {
-    assert(pool);
-    struct space_block block;
     struct pool_bad_address verdict;
+    pool_judge_address(pool, address, &verdict);
+    pool->bad_frees++;
+    core_lock_leave(&pool->lock);
+    return pool_refuse_address(pool, "free", &verdict);
+}
+
+static raffia_status free_guarded(struct raffia_pool *pool, const void *address)
+{
+    struct space_block block;
     struct pool_damage damage;
     bool last = false;
+    core_lock_take(&pool->lock);
+    if (!pool_find_live(pool, address, &block))
+        return refuse_free(pool, address);
     raffia_status status = RAFFIA_OK;
-    core_log_debug("pool '%s': free of %p", pool->name, address);
-    pthread_mutex_lock(&pool->lock);
-    if (pending)
-        make_held(pool, pending);
-    const bool found = pool_find_live(pool, address, &block);
-    const bool intact = found && pool_guard_intact(pool, &block, &damage);
-    if (intact) {
+    const bool intact = pool_guard_intact(pool, &block, &damage);
+    if (intact)
         status = release_block(pool, &block, &last);
-    } else if (found) {
+    else
         make_pending(pool, &block);
-    } else {
-        pool_judge_address(pool, address, &verdict);
-        pool->bad_frees++;
-    }
-    pthread_mutex_unlock(&pool->lock);
-    if (!found)
-        return pool_refuse_address(pool, "free", &verdict);
+    core_lock_leave(&pool->lock);
     if (!intact)
         return free_damaged(pool, &block, &damage);
     if (last)
@@ -91,12 +91,35 @@ static raffia_status free_now(struct raffia_pool *pool, void *address,
     return status ? pool_freeze(pool) : RAFFIA_OK;
 }
 
+/*
+ * Takes back what a caller names. Once the lock is let go the pool may be gone: another thread may
+ * have freed its last block.
+ */
+static raffia_status free_now(struct raffia_pool *pool, const void *address)
+{
+    assert(pool);
+    core_log_debug("pool '%s': free of %p", pool->name, address);
+    if (pool->guard_bytes)
+        return free_guarded(pool, address);
+    /* An address below the base wraps to an offset beyond any range. */
+    const size_t offset = (uintptr_t)address - (uintptr_t)pool->base;
+    size_t bytes;
+    core_lock_take(&pool->lock);
+    if (offset >= pool->range_bytes || space_free_held(pool->space, offset, &bytes))
+        return refuse_free(pool, address);
+    const bool last = count_free(pool, bytes);
+    core_lock_leave(&pool->lock);
+    if (last)
+        pool_tear_down(pool);
+    return RAFFIA_OK;
+}
+
 raffia_status raffia_pool_free(raffia_pool *pool, void *address)
 {
     if (!address || pool_is_inherited(pool))
         return RAFFIA_OK;
     raffia_status status = pool_enter(pool);
-    return status ? status : free_now(pool, address, NULL);
+    return status ? status : free_now(pool, address);
 }
 
 raffia_status pool_check_stream(const struct raffia_pool *pool, raffia_stream stream)
@@ -136,26 +159,26 @@ static raffia_status wait_for(const struct raffia_pool *pool, raffia_stream stre
 static raffia_status free_after(struct raffia_pool *pool, raffia_stream stream, void *address)
 {
     struct space_block block;
-    struct pool_bad_address verdict;
-    pthread_mutex_lock(&pool->lock);
-    const bool found = pool_find_live(pool, address, &block);
-    if (found) {
-        make_pending(pool, &block);
-    } else {
-        pool_judge_address(pool, address, &verdict);
-        pool->bad_frees++;
-    }
-    pthread_mutex_unlock(&pool->lock);
-    if (!found)
-        return pool_refuse_address(pool, "free", &verdict);
+    core_lock_take(&pool->lock);
+    if (!pool_find_live(pool, address, &block))
+        return refuse_free(pool, address);
+    make_pending(pool, &block);
+    core_lock_leave(&pool->lock);
 
     raffia_status status = wait_for(pool, stream);
-    if (!status)
-        return free_now(pool, address, &block);
-    pthread_mutex_lock(&pool->lock);
+    struct pool_damage damage;
+    bool last = false;
+    core_lock_take(&pool->lock);
+    if (!status && !pool_guard_intact(pool, &block, &damage)) {
+        core_lock_leave(&pool->lock);
+        return free_damaged(pool, &block, &damage);
+    }
     make_held(pool, &block);
-    pthread_mutex_unlock(&pool->lock);
-    return status;
+    raffia_status freed = status ? RAFFIA_OK : release_block(pool, &block, &last);
+    core_lock_leave(&pool->lock);
+    if (last)
+        pool_tear_down(pool);
+    return freed ? pool_freeze(pool) : status;
 }
 
 raffia_status raffia_pool_free_on(raffia_pool *pool, raffia_stream stream, void *address)
@@ -167,6 +190,6 @@ raffia_status raffia_pool_free_on(raffia_pool *pool, raffia_stream stream, void 
         return status;
     assert(pool);
     if (!pool->asynchronous)
-        return free_now(pool, address, NULL);
+        return free_now(pool, address);
     return free_after(pool, stream, address);
 }

@@ -118,9 +118,9 @@ raffia_status pool_map_interval(struct raffia_pool *pool, const struct pool_inte
     raffia_status status = pool_fill(pool, interval, reason);
     if (status)
         return status;
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     status = pool_admit(pool, interval);
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     if (status) {
         *reason = RAFFIA_REASON_NONE;
         pool_drop_loaned(pool, interval);

@@ -48,7 +48,7 @@ static enum outcome fill_and_take(struct growth *growth, const struct pool_inter
         *status_p = core_error_prefix("pool '%s' cannot grow", pool->name);
         return OUTCOME_DONE;
     }
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     status = pool_admit(pool, interval);
     const bool admitted = !status;
     if (admitted)
@@ -57,7 +57,7 @@ static enum outcome fill_and_take(struct growth *growth, const struct pool_inter
         pool_count_block(pool, growth->block);
         pool->misses++;
     }
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     if (!admitted)
         pool_drop_loaned(pool, interval);
     *status_p = status;
@@ -86,7 +86,7 @@ static enum outcome attempt(struct growth *growth, raffia_status *status_p)
     struct raffia_pool *pool = growth->pool;
     struct pool_interval interval;
     const size_t budget = pool_budget(pool);
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     *status_p = space_allocate(pool->space, growth->request, growth->block);
     if (!*status_p) {
         pool_count_block(pool, growth->block);
@@ -94,7 +94,7 @@ static enum outcome attempt(struct growth *growth, raffia_status *status_p)
     }
     const bool short_of_space = *status_p == RAFFIA_ERROR_OUT_OF_MEMORY;
     const bool found = short_of_space && choose_window(growth, budget, &interval);
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     if (!short_of_space)
         return OUTCOME_DONE;
     growth->device_refused = false;

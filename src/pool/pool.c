@@ -18,12 +18,7 @@
 /* Room behind each block for the guard pattern. */
 #define POOL_GUARD_BYTES 16
 
-bool pool_is_inherited(const struct raffia_pool *pool)
-{
-    return pool && pool->generation != core_fork_generation();
-}
-
-raffia_status pool_enter(const struct raffia_pool *pool)
+raffia_status pool_refuse_entry(const struct raffia_pool *pool)
 {
     if (!pool)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "there is no pool (NULL)");
@@ -31,18 +26,10 @@ raffia_status pool_enter(const struct raffia_pool *pool)
         return core_error(RAFFIA_ERROR_FORKED,
                           "pool '%s' belongs to the parent of this process: make one of your own",
                           pool->name);
-    return RAFFIA_OK;
-}
-
-raffia_status pool_enter_to_change(struct raffia_pool *pool)
-{
-    raffia_status status = pool_enter(pool);
-    if (!status && atomic_load_explicit(&pool->frozen, memory_order_relaxed))
-        return core_error(RAFFIA_ERROR_CORRUPT,
-                          "pool '%s' was frozen when it was found damaged: nothing more is handed "
-                          "out of it",
-                          pool->name);
-    return status;
+    return core_error(RAFFIA_ERROR_CORRUPT,
+                      "pool '%s' was frozen when it was found damaged: nothing more is handed out "
+                      "of it",
+                      pool->name);
 }
 
 raffia_status pool_freeze(struct raffia_pool *pool)
@@ -197,9 +184,9 @@ static raffia_status map_initial(struct raffia_pool *pool, size_t bytes,
     pthread_mutex_lock(&pool->growth_lock);
     if (bytes)
         status = pool_map_interval(pool, &initial, reason);
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     pool_refresh_report(pool);
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     pthread_mutex_unlock(&pool->growth_lock);
     if (!status)
         return RAFFIA_OK;
@@ -228,7 +215,6 @@ raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
     pool->asynchronous = info.asynchronous;
     atomic_init(&pool->owners, 1);
     pthread_mutex_init(&pool->growth_lock, NULL);
-    pthread_mutex_init(&pool->lock, NULL);
     status = make_bookkeeping(pool, plan);
     if (!status)
         status = make_store(pool, plan);
@@ -281,7 +267,6 @@ void pool_tear_down(struct raffia_pool *pool)
             release_range(pool, pool->base);
     }
     space_destroy(pool->space);
-    pthread_mutex_destroy(&pool->lock);
     pthread_mutex_destroy(&pool->growth_lock);
     core_free(pool->slots);
     core_free(pool->name);
@@ -301,10 +286,10 @@ void raffia_pool_release(raffia_pool *pool)
     if (!pool || pool_is_inherited(pool) ||
         atomic_fetch_sub_explicit(&pool->owners, 1, memory_order_acq_rel) != 1)
         return;
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     pool->orphaned = true;
     const bool idle = pool->live_blocks == 0;
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     if (idle)
         pool_tear_down(pool);
 }

@@ -6,6 +6,8 @@
 #define POOL_POOL_INTERNAL_H
 
 #include "core/error.h"
+#include "core/lock.h"
+#include "core/process.h"
 #include "pages/page_store.h"
 #include "pool/pool.h"
 #include "space/space.h"
@@ -65,7 +67,7 @@ struct raffia_pool {
     pthread_mutex_t growth_lock; /* guards the slots; the store is only changed under it */
     struct pool_slot *slots;
 
-    pthread_mutex_t lock; /* guards the rest */
+    struct core_lock lock; /* guards the rest */
     struct space *space;
     bool orphaned;        /* the last owner has gone; the last block takes the pool with it */
     size_t maximum_bytes; /* changed under both locks, read under either */
@@ -120,15 +122,30 @@ static inline size_t pool_end_slot(const struct raffia_pool *pool,
 
 /* ---- entering (pool.c) ---------------------------------------------------------------------- */
 
+/* NULL is not. */
+static inline bool pool_is_inherited(const struct raffia_pool *pool)
+{
+    return pool && pool->generation != core_fork_generation();
+}
+
+/* Why a pool cannot be entered: NULL, inherited, or else frozen. */
+raffia_status pool_refuse_entry(const struct raffia_pool *pool) __attribute__((cold));
+
 /* First thing in each call, before any lock is touched: the locks of a forked child may be held by
  * threads that it does not have. INVALID_ARGUMENT for NULL, FORKED. */
-raffia_status pool_enter(const struct raffia_pool *pool);
+static inline raffia_status pool_enter(const struct raffia_pool *pool)
+{
+    return pool && !pool_is_inherited(pool) ? RAFFIA_OK : pool_refuse_entry(pool);
+}
 
 /* The same for calls that give out or move memory: CORRUPT once the pool is frozen. */
-raffia_status pool_enter_to_change(struct raffia_pool *pool);
-
-/* NULL is not. */
-bool pool_is_inherited(const struct raffia_pool *pool);
+static inline raffia_status pool_enter_to_change(const struct raffia_pool *pool)
+{
+    return pool && !pool_is_inherited(pool) &&
+                   !atomic_load_explicit(&pool->frozen, memory_order_relaxed)
+               ? RAFFIA_OK
+               : pool_refuse_entry(pool);
+}
 
 /* No more memory is handed out after this. Returns CORRUPT. */
 raffia_status pool_freeze(struct raffia_pool *pool);

@@ -14,13 +14,13 @@ struct shortage {
 static struct shortage gather_shortage(struct raffia_pool *pool)
 {
     struct shortage shortage;
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     pool->failures++;
     space_query(pool->space, &shortage.space);
     shortage.idle_bytes = pool_idle_bytes(pool);
     shortage.mapped_bytes = pool->mapped_bytes;
     shortage.maximum_bytes = pool->maximum_bytes;
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     return shortage;
 }
 

@@ -134,9 +134,9 @@ static bool add_helpful(void *context, raffia_pool *pool)
     struct idleness *idleness = context;
     if (!can_help(pool, idleness->need))
         return true;
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     idleness->bytes += pool_idle_bytes(pool);
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     return true;
 }
 
@@ -181,9 +181,9 @@ static bool add_idle(void *context, raffia_pool *pool)
     struct sum *sum = context;
     if (!same_device(pool, sum->device))
         return true;
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     sum->bytes += pool_idle_bytes(pool);
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     return true;
 }
 

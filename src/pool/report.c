@@ -102,9 +102,9 @@ raffia_status raffia_pool_query(raffia_pool *pool, raffia_pool_stats *stats)
         return status;
     if (!stats)
         return refuse_null(pool, "place to put the figures");
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     fill_in(pool, stats);
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     return RAFFIA_OK;
 }
 
@@ -117,11 +117,11 @@ raffia_status raffia_pool_find(raffia_pool *pool, const void *address, raffia_bl
         return refuse_null(pool, "place to describe the block");
     struct space_block found;
     struct pool_bad_address verdict;
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     const bool starts_here = pool_find_live(pool, address, &found);
     if (!starts_here)
         pool_judge_address(pool, address, &verdict);
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     if (starts_here)
         pool_describe_block(pool, &found, block);
     else if (verdict.fault == POOL_ADDRESS_INTERIOR)
@@ -153,9 +153,9 @@ raffia_status raffia_pool_walk(raffia_pool *pool, raffia_block_visitor visitor, 
     if (!visitor)
         return refuse_null(pool, "visitor");
     struct walk walk = {pool, visitor, context};
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     space_walk(pool->space, visit, &walk);
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     return RAFFIA_OK;
 }
 
@@ -182,11 +182,11 @@ raffia_status raffia_pool_verify(raffia_pool *pool, raffia_page_report *report)
         return status;
     pthread_mutex_lock(&pool->growth_lock);
     status = read_back(pool);
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     pool_refresh_report(pool);
     if (!status && report)
         *report = pool->report;
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     pthread_mutex_unlock(&pool->growth_lock);
     return status;
 }

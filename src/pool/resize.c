@@ -75,11 +75,11 @@ static raffia_status grow_behind(struct raffia_pool *pool, const void *address,
 {
     struct pool_interval interval;
     raffia_fallback_reason reason;
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     raffia_status status = resize_in_place(pool, address, resizing);
     const bool promising =
         status == RAFFIA_ERROR_OUT_OF_MEMORY && may_grow_behind(pool, resizing, &interval);
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     if (!promising)
         return status;
     const size_t budget = pool_budget(pool);
@@ -89,12 +89,12 @@ static raffia_status grow_behind(struct raffia_pool *pool, const void *address,
     status = pool_fill(pool, &interval, &reason);
     if (status)
         return status == RAFFIA_ERROR_LIMIT ? RAFFIA_ERROR_OUT_OF_MEMORY : status;
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     status = pool_admit(pool, &interval);
     const bool admitted = !status;
     if (admitted)
         status = resize_in_place(pool, address, resizing);
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     if (!admitted)
         pool_drop_loaned(pool, &interval);
     return status;
@@ -119,9 +119,9 @@ raffia_status raffia_pool_resize(raffia_pool *pool, void *address, size_t bytes)
         return status;
     if (!core_add(bytes ? bytes : pool->granule, pool->guard_bytes, &resizing.bytes))
         resizing.bytes = RAFFIA_NONE; /* more than any range has */
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     status = resize_in_place(pool, address, &resizing);
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !(pool->flags & RAFFIA_POOL_FIXED)) {
         pthread_mutex_lock(&pool->growth_lock);
         status = grow_behind(pool, address, &resizing);

@@ -31,9 +31,9 @@ static raffia_status give_back(struct raffia_pool *pool, size_t slot)
     if (pool->slots[slot].state == POOL_SLOT_ABSENT)
         return RAFFIA_ERROR_BUSY;
     if (pool->slots[slot].state == POOL_SLOT_MAPPED) {
-        pthread_mutex_lock(&pool->lock);
+        core_lock_take(&pool->lock);
         raffia_status status = withdraw(pool, slot);
-        pthread_mutex_unlock(&pool->lock);
+        core_lock_leave(&pool->lock);
         if (status)
             return status;
     }
@@ -45,9 +45,9 @@ static raffia_status give_back(struct raffia_pool *pool, size_t slot)
     const struct pool_interval here = {pool_slot_offset(pool, slot), 1, 0};
     struct core_error_record cause;
     core_error_save(&cause);
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     (void)pool_admit(pool, &here); /* or it stays LOANED */
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     return core_error_restore(&cause);
 }
 
@@ -65,9 +65,9 @@ raffia_status pool_reclaim(struct raffia_pool *pool, size_t wanted,
         else if (status == RAFFIA_ERROR_BUSY)
             status = RAFFIA_OK;
     }
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     pool_refresh_report(pool);
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     *released_p = released;
     return status;
 }
@@ -87,9 +87,9 @@ bool pool_make_room(struct raffia_pool *pool, const struct pool_interval *spared
                     size_t minimum)
 {
     size_t released = 0;
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     const bool worthwhile = idle_outside(pool, spared) >= minimum;
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     if (worthwhile)
         (void)pool_reclaim(pool, wanted, spared, &released);
     return released > 0;
@@ -140,9 +140,9 @@ raffia_status raffia_pool_set_maximum(raffia_pool *pool, size_t maximum_bytes)
     }
     size_t released;
     pthread_mutex_lock(&pool->growth_lock);
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     pool->maximum_bytes = maximum_bytes;
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     page_store_set_limit(pool->store, maximum_bytes);
     status = trim(pool, maximum_bytes, &released);
     pthread_mutex_unlock(&pool->growth_lock);

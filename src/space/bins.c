@@ -9,41 +9,62 @@ unsigned space_bin_of(const struct space *space, size_t bytes)
     size_t granules = bytes >> space->granule_shift;
     if (granules < SPACE_BIN_CLASSES)
         return (unsigned)granules;
-    unsigned octave = 63 - (unsigned)__builtin_clzll(granules);
-    unsigned quarter =
-        (unsigned)(granules >> (octave - SPACE_BIN_CLASS_BITS)) & (SPACE_BIN_CLASSES - 1);
-    return (octave - SPACE_BIN_CLASS_BITS + 1) * SPACE_BIN_CLASSES + quarter;
+    /* The leading bits make up one class, from 4 to 7, whose lower half is the quarter. */
+    const unsigned shift = 63 - SPACE_BIN_CLASS_BITS - (unsigned)__builtin_clzll(granules);
+    return shift * SPACE_BIN_CLASSES + (unsigned)(granules >> shift);
 }
 
-void space_bins_insert(struct space *space, space_place place)
+static void link_into(struct space *space, unsigned bin, space_place place)
 {
     struct space_record *record = space_at(space, place);
-    unsigned bin = space_bin_of(space, record->bytes);
-    record->state = SPACE_FREE;
     record->bin_previous = 0;
     record->bin_next = space->bins[bin];
     if (record->bin_next)
         space_at(space, record->bin_next)->bin_previous = place;
     space->bins[bin] = place;
     space->bins_in_use[bin / 64] |= (uint64_t)1 << bin % 64;
+}
+
+static void unlink_from(struct space *space, unsigned bin, const struct space_record *record)
+{
+    if (record->bin_next)
+        space_at(space, record->bin_next)->bin_previous = record->bin_previous;
+    if (record->bin_previous) {
+        space_at(space, record->bin_previous)->bin_next = record->bin_next;
+        return;
+    }
+    space->bins[bin] = record->bin_next;
+    if (!record->bin_next)
+        space->bins_in_use[bin / 64] &= ~((uint64_t)1 << bin % 64);
+}
+
+void space_bins_insert(struct space *space, space_place place)
+{
+    struct space_record *record = space_at(space, place);
+    record->state = SPACE_FREE;
+    link_into(space, space_bin_of(space, record->bytes), place);
     space->stats.free_bytes += record->bytes;
     space->stats.free_blocks++;
 }
 
 void space_bins_remove(struct space *space, space_place place)
 {
-    struct space_record *record = space_at(space, place);
-    unsigned bin = space_bin_of(space, record->bytes);
-    if (record->bin_next)
-        space_at(space, record->bin_next)->bin_previous = record->bin_previous;
-    if (record->bin_previous)
-        space_at(space, record->bin_previous)->bin_next = record->bin_next;
-    else
-        space->bins[bin] = record->bin_next;
-    if (!space->bins[bin])
-        space->bins_in_use[bin / 64] &= ~((uint64_t)1 << bin % 64);
+    const struct space_record *record = space_at(space, place);
+    unlink_from(space, space_bin_of(space, record->bytes), record);
     space->stats.free_bytes -= record->bytes;
     space->stats.free_blocks--;
+}
+
+void space_bins_resize(struct space *space, space_place place, size_t bytes)
+{
+    struct space_record *record = space_at(space, place);
+    const unsigned old = space_bin_of(space, record->bytes), new = space_bin_of(space, bytes);
+    space->stats.free_bytes += bytes - record->bytes;
+    record->bytes = bytes;
+    if (new == old)
+        return;
+    unlink_from(space, old, record);
+    link_into(space, new, place);
 }
 
 /* The first bin from `bin` on that is not empty, or SPACE_BINS. */
@@ -78,8 +99,26 @@ static bool better(enum space_placement placement, size_t offset, size_t best)
     return placement == SPACE_PLACE_LOW ? offset < best : offset > best;
 }
 
-bool space_bins_find(const struct space *space, size_t bytes, size_t alignment,
-                     enum space_placement placement, space_place *place_p, size_t *offset_p)
+/* Without an alignment: only in the request's own bin a stretch may be too small. */
+static bool find_any(const struct space *space, size_t bytes, space_place *place_p)
+{
+    const unsigned bin = space_bin_of(space, bytes);
+    for (space_place place = space->bins[bin]; place; place = space_at(space, place)->bin_next) {
+        if (space_at(space, place)->bytes >= bytes) {
+            *place_p = place;
+            return true;
+        }
+    }
+    const unsigned larger = next_bin_in_use(space, bin + 1);
+    if (larger == SPACE_BINS)
+        return false;
+    *place_p = space->bins[larger];
+    return true;
+}
+
+/* Looks at every stretch that may be large enough. */
+static bool find_best(const struct space *space, size_t bytes, size_t alignment,
+                      enum space_placement placement, space_place *place_p, size_t *offset_p)
 {
     bool found = false;
     size_t best = 0, offset;
@@ -101,6 +140,17 @@ bool space_bins_find(const struct space *space, size_t bytes, size_t alignment,
         }
     }
     return found;
+}
+
+bool space_bins_find(const struct space *space, size_t bytes, size_t alignment,
+                     enum space_placement placement, space_place *place_p, size_t *offset_p)
+{
+    if (placement != SPACE_PLACE_ANY || alignment > space->granule)
+        return find_best(space, bytes, alignment, placement, place_p, offset_p);
+    if (!find_any(space, bytes, place_p))
+        return false;
+    *offset_p = space_at(space, *place_p)->offset;
+    return true;
 }
 
 size_t space_bins_largest(const struct space *space)

@@ -54,6 +54,8 @@ static raffia_status check_block(const struct space *space, space_place place)
                        record->offset, record->bytes, record->requested);
     if (space_lookup_find(space, record->offset) != place)
         return DAMAGED("the block at offset %zu is not found by its offset", record->offset);
+    if (record->slot >= space->slot_count || space->slots[record->slot] != place)
+        return DAMAGED("the block at offset %zu has a wrong place in the table", record->offset);
     if (space_place_of(space, space_handle_of(space, place)) != place)
         return DAMAGED("the block at offset %zu is not found by its handle", record->offset);
     return RAFFIA_OK;

@@ -19,11 +19,16 @@ typedef uint32_t space_place;
 
 struct space_record {
     size_t offset;
-    size_t bytes;                       /* 0: spare */
-    size_t requested;                   /* of blocks */
-    space_place previous, next;         /* by address; spares are chained by `next` */
-    space_place bin_previous, bin_next; /* free space */
-    uint32_t generation;                /* rises when a block is freed: old handles turn stale */
+    size_t bytes;               /* 0: spare */
+    size_t requested;           /* of blocks */
+    space_place previous, next; /* by address; spares are chained by `next` */
+    union {
+        struct {
+            space_place bin_previous, bin_next; /* free space */
+        };
+        uint32_t slot; /* of blocks: where in the table */
+    };
+    uint32_t generation; /* rises when a block is freed: old handles turn stale */
     enum space_state state;
 };
 
@@ -35,6 +40,10 @@ enum {
     SPACE_BINS = SPACE_BIN_CLASSES * (64 - SPACE_BIN_CLASS_BITS + 1),
     SPACE_BIN_WORDS = (SPACE_BINS + 63) / 64,
 };
+
+/* Most records that one operation needs: a block cut out of the middle of a stretch leaves a
+ * stretch on either side. */
+#define SPACE_RESERVE_MAX 2
 
 struct space {
     size_t range_bytes, granule;
@@ -51,6 +60,7 @@ struct space {
 
     space_place *slots;  /* the table by offset; 0: empty */
     uint32_t slot_count; /* a power of two, or 0 before the first block */
+    unsigned slot_shift; /* of a 64-bit hash, so that slot_count values are left */
 
     struct space_stats stats; /* all but largest_free, which a query looks up */
 };
@@ -67,8 +77,15 @@ static inline size_t space_end(const struct space_record *record)
 
 /* records.c: the array and the list by address. */
 
-/* Sees to it that `count` records can be taken. OUT_OF_HOST_MEMORY. Records may move. */
-raffia_status space_records_reserve(struct space *space, uint32_t count);
+/* The slow part of space_records_reserve(). */
+raffia_status space_records_extend(struct space *space);
+
+/* Sees to it that `count` records can be taken, at most SPACE_RESERVE_MAX. OUT_OF_HOST_MEMORY.
+ * Records may move. */
+static inline raffia_status space_records_reserve(struct space *space, uint32_t count)
+{
+    return space->spare_count >= count ? RAFFIA_OK : space_records_extend(space);
+}
 
 /* Takes a reserved record and puts it behind `previous`, or in front of all if that is 0. */
 space_place space_records_insert(struct space *space, space_place previous, size_t offset,
@@ -89,6 +106,9 @@ unsigned space_bin_of(const struct space *space, size_t bytes);
 void space_bins_insert(struct space *space, space_place place);
 void space_bins_remove(struct space *space, space_place place);
 
+/* Changes the size of free space, which keeps its place in its bin if it can. */
+void space_bins_resize(struct space *space, space_place place, size_t bytes);
+
 /* Where an allocation goes: a stretch and the offset within it; false if nothing fits. `bytes` and
  * `alignment` are whole granules. Without an alignment beyond the granule, ANY looks through the
  * request's own bin only; otherwise linear in the free stretches that are large enough. */
@@ -99,8 +119,15 @@ size_t space_bins_largest(const struct space *space);
 
 /* lookup.c: blocks by offset. */
 
-/* Sees to it that one more block can be inserted. OUT_OF_HOST_MEMORY. */
-raffia_status space_lookup_reserve(struct space *space);
+/* The slow part of space_lookup_reserve(). */
+raffia_status space_lookup_extend(struct space *space);
+
+/* Sees to it that one more block can be inserted. OUT_OF_HOST_MEMORY. At most half of the table is
+ * taken: probes stay short, and freeing moves little. */
+static inline raffia_status space_lookup_reserve(struct space *space)
+{
+    return space->stats.blocks < space->slot_count / 2 ? RAFFIA_OK : space_lookup_extend(space);
+}
 
 void space_lookup_insert(struct space *space, space_place place);
 void space_lookup_remove(struct space *space, space_place place);

@@ -7,22 +7,24 @@
 
 #include <assert.h>
 
+/* Each extension adds at least this many, place 0 apart. */
 #define FIRST_CAPACITY 64
 
+static_assert(FIRST_CAPACITY > SPACE_RESERVE_MAX, "one extension is enough for any operation");
+
+/* The generation outlives the block: that is what makes its handle stale. */
 static void chain_spare(struct space *space, space_place place)
 {
     struct space_record *record = space_at(space, place);
-    /* The generation outlives the block: that is what makes its handle stale. */
-    *record = (struct space_record){.next = space->spares, .generation = record->generation};
+    record->bytes = 0;
+    record->state = SPACE_FREE;
+    record->next = space->spares;
     space->spares = place;
     space->spare_count++;
 }
 
-raffia_status space_records_reserve(struct space *space, uint32_t count)
+raffia_status space_records_extend(struct space *space)
 {
-    if (space->spare_count >= count)
-        return RAFFIA_OK;
-    assert(count <= FIRST_CAPACITY / 2);
     uint32_t old = space->record_capacity;
     if (old > UINT32_MAX / 2)
         return core_error(RAFFIA_ERROR_OUT_OF_HOST_MEMORY,
@@ -35,7 +37,7 @@ raffia_status space_records_reserve(struct space *space, uint32_t count)
     space->records = records;
     space->record_capacity = capacity;
     for (space_place place = capacity - 1; place > 0 && place >= old; place--) {
-        records[place].generation = 0;
+        records[place] = (struct space_record){0};
         chain_spare(space, place);
     }
     return RAFFIA_OK;

@@ -7,9 +7,6 @@
 #include "core/memory.h"
 #include "space/index.h"
 
-/* A block cut out of the middle of a stretch leaves a stretch on either side. */
-#define CARVE_RECORDS 2
-
 raffia_status space_create(const struct space_options *options, struct space **space_p)
 {
     if (!core_is_power_of_two(options->granule))
@@ -59,40 +56,55 @@ static bool joins(const struct space *space, space_place low, space_place high, 
            space_at(space, free)->state == SPACE_FREE;
 }
 
-/* Gives a record that is in no bin to the free space, merged with free neighbours that touch it. */
+/*
+ * Gives a record that is in no bin to the free space. A free neighbour that touches it swallows it:
+ * that one is in a bin already, and mostly stays in it.
+ */
 static void release(struct space *space, space_place place)
 {
-    space_place previous = space_at(space, place)->previous;
-    space_place next = space_at(space, place)->next;
-    if (joins(space, place, next, next)) {
-        space_bins_remove(space, next);
-        space_at(space, place)->bytes += space_at(space, next)->bytes;
-        space_records_remove(space, next);
-    }
+    const struct space_record *record = space_at(space, place);
+    const space_place previous = record->previous, next = record->next;
+    const bool joins_next = joins(space, place, next, next);
+    size_t bytes = record->bytes;
     if (joins(space, previous, place, previous)) {
-        space_bins_remove(space, previous);
-        space_at(space, previous)->bytes += space_at(space, place)->bytes;
+        if (joins_next) {
+            bytes += space_at(space, next)->bytes;
+            space_bins_remove(space, next);
+            space_records_remove(space, next);
+        }
         space_records_remove(space, place);
-        place = previous;
+        space_bins_resize(space, previous, space_at(space, previous)->bytes + bytes);
+    } else if (joins_next) {
+        space_at(space, next)->offset = record->offset;
+        space_records_remove(space, place);
+        space_bins_resize(space, next, space_at(space, next)->bytes + bytes);
+    } else {
+        space_bins_insert(space, place);
     }
-    space_bins_insert(space, place);
 }
 
-/* Cuts [offset, offset + bytes) out of a free stretch and returns its record, which is in no bin.
- * CARVE_RECORDS were reserved. */
+/*
+ * Cuts [offset, offset + bytes) out of a free stretch and returns its record, which is in no bin.
+ * SPACE_RESERVE_MAX records were reserved. What is left of the stretch keeps its record.
+ */
 static space_place carve(struct space *space, space_place stretch, size_t offset, size_t bytes)
 {
+    struct space_record *record = space_at(space, stretch);
+    const size_t front = offset - record->offset, back = record->bytes - front - bytes;
+    if (front) {
+        const space_place place = space_records_insert(space, stretch, offset, bytes);
+        space_bins_resize(space, stretch, front);
+        if (back)
+            space_bins_insert(space, space_records_insert(space, place, offset + bytes, back));
+        return place;
+    }
+    if (back) {
+        record->offset += bytes;
+        space_bins_resize(space, stretch, back);
+        return space_records_insert(space, record->previous, offset, bytes);
+    }
     space_bins_remove(space, stretch);
-    size_t front = offset - space_at(space, stretch)->offset;
-    size_t back = space_at(space, stretch)->bytes - front - bytes;
-    space_at(space, stretch)->bytes -= back;
-    if (back)
-        space_bins_insert(space, space_records_insert(space, stretch, offset + bytes, back));
-    if (!front)
-        return stretch;
-    space_at(space, stretch)->bytes = front;
-    space_bins_insert(space, stretch);
-    return space_records_insert(space, stretch, offset, bytes);
+    return stretch;
 }
 
 raffia_status space_add(struct space *space, size_t offset, size_t bytes)
@@ -124,7 +136,7 @@ raffia_status space_remove(struct space *space, size_t offset, size_t bytes)
         return core_error(RAFFIA_ERROR_BUSY,
                           "%zu bytes at offset %zu of the space are not all of them free", bytes,
                           offset);
-    status = space_records_reserve(space, CARVE_RECORDS);
+    status = space_records_reserve(space, SPACE_RESERVE_MAX);
     if (status)
         return status;
     space_place stretch = space_records_below(space, offset);
@@ -174,7 +186,7 @@ raffia_status space_allocate(struct space *space, const struct space_request *re
         !space_bins_find(space, bytes, core_max(request->alignment, space->granule),
                          request->placement, &stretch, &offset))
         return RAFFIA_ERROR_OUT_OF_MEMORY;
-    status = space_records_reserve(space, CARVE_RECORDS);
+    status = space_records_reserve(space, SPACE_RESERVE_MAX);
     if (!status)
         status = space_lookup_reserve(space);
     if (status)
@@ -201,17 +213,31 @@ static raffia_status find_block(const struct space *space, space_handle handle, 
                       (unsigned long long)handle);
 }
 
-raffia_status space_free(struct space *space, space_handle handle)
+static void free_block(struct space *space, space_place place)
 {
-    space_place place;
-    raffia_status status = find_block(space, handle, "free", &place);
-    if (status)
-        return status;
     struct space_record *record = space_at(space, place);
     unaccount(space, record);
     space_lookup_remove(space, place);
     record->generation++;
     release(space, place);
+}
+
+raffia_status space_free(struct space *space, space_handle handle)
+{
+    space_place place;
+    raffia_status status = find_block(space, handle, "free", &place);
+    if (!status)
+        free_block(space, place);
+    return status;
+}
+
+raffia_status space_free_held(struct space *space, size_t offset, size_t *bytes_p)
+{
+    const space_place place = space_lookup_find(space, offset);
+    if (!place || space_at(space, place)->state != SPACE_HELD)
+        return RAFFIA_ERROR_BAD_ADDRESS;
+    *bytes_p = space_at(space, place)->bytes;
+    free_block(space, place);
     return RAFFIA_OK;
 }
 
@@ -219,13 +245,12 @@ raffia_status space_free(struct space *space, space_handle handle)
 static void grow(struct space *space, space_place place, space_place behind, size_t bytes)
 {
     struct space_record *stretch = space_at(space, behind);
-    space_bins_remove(space, behind);
     if (stretch->bytes == bytes) {
+        space_bins_remove(space, behind);
         space_records_remove(space, behind);
     } else {
         stretch->offset += bytes;
-        stretch->bytes -= bytes;
-        space_bins_insert(space, behind);
+        space_bins_resize(space, behind, stretch->bytes - bytes);
     }
     space_at(space, place)->bytes += bytes;
 }

@@ -89,6 +89,11 @@ raffia_status space_allocate(struct space *space, const struct space_request *re
 /* Frees a block by its handle. BAD_ADDRESS if there is none such. */
 raffia_status space_free(struct space *space, space_handle handle);
 
+/* Frees the block that starts at `offset` if it is SPACE_HELD, and says how many bytes it had.
+ * BAD_ADDRESS, and no sentence recorded, if there is none such. The short way of space_find() and
+ * space_free(). */
+raffia_status space_free_held(struct space *space, size_t offset, size_t *bytes_p);
+
 /* Describes the block that starts at `offset`; BAD_ADDRESS if none starts exactly there (free
  * space, the inside of a block, absent, outside). Constant time, no sentence recorded. */
 raffia_status space_find(struct space *space, size_t offset, struct space_block *block);

@@ -29,13 +29,14 @@ def rows_of(report):
 
 
 def test_the_benchmarks_are_listed():
-    assert "load" in raffia("bench").out
+    listed = [line.split()[0] for line in raffia("bench").out.splitlines() if line.startswith("  ")]
+    assert listed[:5] == ["load", "alloc", "tlb", "step", "table"]
     assert "there is no benchmark 'laod'" in raffia("bench", "laod", expect=USAGE).err
 
 
 def test_the_report_is_whole(tmp_path):
     report = bench(tmp_path, "--threads", "2")
-    assert set(report) == {"title", "machine", "rows", "ratios", "notes"}
+    assert set(report) == {"title", "machine", "rows", "ratios", "values", "notes"}
     machine = report["machine"]
     assert machine["cores"] >= 1 and machine["memory_bytes"] > 0
     assert machine["cpu"] and machine["kernel"] == os.uname().release
@@ -112,8 +113,47 @@ def test_wrong_bytes_are_not_measured(model):
     assert error["status"] == "RAFFIA_ERROR_MISMATCH"
 
 
+def test_b18_the_time_of_a_load_is_split(tmp_path):
+    report = bench(tmp_path, "--threads", "2")
+    for row in report["rows"]:
+        split = row["split"]
+        assert list(split) == ["open", "map", "read", "release", "wait"]
+        assert all(seconds >= 0 for seconds in split.values()) and split["read"] > 0
+        assert split[row["bottleneck"]] == max(split.values())
+    assert rows_of(report)["plain.fresh4k.1"]["split"]["open"] == 0
+    assert rows_of(report)["load.standinghuge.1"]["split"]["open"] > 0
+    text = raffia("bench", "load", "--size", "4MiB", "--runs", "1", "--dir", tmp_path).out
+    header = next(line for line in text.splitlines() if line.endswith("bottleneck"))
+    assert header.split()[1:-1] == list(split)
+
+
+def test_b18_a_list_of_sizes_is_measured_one_by_one(tmp_path):
+    reports = bench(tmp_path, "--size", "0.25MiB,1MiB,4MiB", "--runs", "1", "--threads", "1")["reports"]
+    sizes = [report["rows"][0]["bytes"] for report in reports]
+    for size, asked in zip(sizes, [1 << 18, 1 << 20, 1 << 22]):
+        assert asked - 10000 < size <= asked
+    text = raffia("bench", "load", "--size", "1MiB,2MiB", "--runs", "1", "--dir", tmp_path).out
+    assert text.count("Loading a model of ") == 2
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_list_is_refused_before_it_begins(tmp_path):
+    arguments = ["bench", "load", "--size", "1MiB,4TiB", "--runs", "1", "--dir", tmp_path]
+    refused = raffia(*arguments, expect=FAILURE)
+    assert refused.out == "" and "--size" in refused.err
+    assert "reports" not in raffia(*arguments, "--json", expect=FAILURE).json
+
+
 @pytest.mark.parametrize(
-    "arguments", [["--runs", "0"], ["--pages", "off"], ["--size", "big"], ["a", "b"], ["--threads", "0"]]
+    "arguments",
+    [
+        ["--runs", "0"],
+        ["--pages", "off"],
+        ["--size", "big"],
+        ["--size", "1MiB,"],
+        ["a", "b"],
+        ["--threads", "0"],
+    ],
 )
 def test_a_bad_line_is_a_usage_error(arguments):
     result = raffia("bench", "load", *arguments, expect=USAGE)

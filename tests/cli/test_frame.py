@@ -7,7 +7,8 @@ import pytest
 
 from conftest import CLI, FAILURE, OK, USAGE, raffia
 
-COMMANDS = ["load", "inspect", "make-model", "doctor", "bench"]
+COMMANDS = ["load", "inspect", "make-model", "doctor", "advise", "bench"]
+BENCHES = ["bench load", "bench alloc", "bench tlb", "bench step", "bench table"]
 
 
 def test_help_lists_each_command_with_a_line():
@@ -30,7 +31,7 @@ def test_nothing_and_nonsense_are_usage_errors():
     assert raffia("mke-model", expect=USAGE).out == ""
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "bench load"])
+@pytest.mark.parametrize("command", [*COMMANDS, *BENCHES])
 def test_each_command_explains_itself(command):
     text = raffia(*command.split(), "--help").out
     assert text.startswith(f"Usage: raffia {command}")
@@ -38,7 +39,7 @@ def test_each_command_explains_itself(command):
     assert "Exit codes:" in text
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "bench load"])
+@pytest.mark.parametrize("command", [*COMMANDS, *BENCHES])
 def test_an_unknown_option_is_a_usage_error(command):
     result = raffia(*command.split(), "--no-such-option", expect=USAGE)
     assert result.out == ""

@@ -105,9 +105,9 @@ static void a_child_does_not_hang_on_locks_its_parent_held(void **state)
     raffia_pool *pool = make_pool_of(TEST_CHUNK, TEST_MAXIMUM);
     void *block = must_alloc(pool, 1000);
     pthread_mutex_lock(&pool->growth_lock);
-    pthread_mutex_lock(&pool->lock);
+    core_lock_take(&pool->lock);
     run_child(pool, block);
-    pthread_mutex_unlock(&pool->lock);
+    core_lock_leave(&pool->lock);
     pthread_mutex_unlock(&pool->growth_lock);
     must_free(pool, block);
     drop_pool(pool);

@@ -136,6 +136,27 @@ static void a_block_is_found_only_by_its_start(void **state)
     space_destroy(space);
 }
 
+static void a_held_block_is_freed_by_its_start(void **state)
+{
+    (void)state;
+    struct space *space = make_present(16);
+    struct space_block block = take(space, 4);
+    const size_t bad[] = {1, GRANULE, 4 * GRANULE, 16 * GRANULE, SIZE_MAX};
+    size_t bytes = 7;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_free_held(space, bad[i], &bytes));
+    assert_ok(space_set_state(space, block.handle, SPACE_PENDING));
+    assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_free_held(space, block.offset, &bytes));
+    assert_int_equal(bytes, 7);
+    assert_ok(space_set_state(space, block.handle, SPACE_HELD));
+    assert_ok(space_free_held(space, block.offset, &bytes));
+    assert_int_equal(bytes, 4 * GRANULE);
+    assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_free_held(space, block.offset, &bytes));
+    assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_free(space, block.handle));
+    assert_ok(space_check(space));
+    space_destroy(space);
+}
+
 static void blocks_grow_into_free_space_behind_them(void **state)
 {
     (void)state;
@@ -266,6 +287,7 @@ int main(void)
         cmocka_unit_test(a_full_space_serves_again_what_is_freed),
         cmocka_unit_test(a_handle_dies_with_its_block),
         cmocka_unit_test(a_block_is_found_only_by_its_start),
+        cmocka_unit_test(a_held_block_is_freed_by_its_start),
         cmocka_unit_test(blocks_grow_into_free_space_behind_them),
         cmocka_unit_test(blocks_give_their_tails_back),
         cmocka_unit_test(states_are_accounted_apart),

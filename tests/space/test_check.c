@@ -134,6 +134,8 @@ static void a_damaged_table_is_seen(void **state)
     DAMAGE(s, s->slots[empty], f.tail, "entries");
     DAMAGE(s, s->slots[taken], s->record_capacity, "names no record");
     DAMAGE(s, s->slots[taken], f.hole, "not found by its offset");
+    DAMAGE(s, space_at(s, f.held)->slot, empty, "wrong place");
+    DAMAGE(s, space_at(s, f.held)->slot, s->slot_count, "wrong place");
     space_destroy(s);
 }
 

@@ -267,10 +267,23 @@ static raffia_status run_free(struct space_model *model, const struct space_mode
     if (model->block_count == 0)
         return RAFFIA_OK;
     uint32_t place = step->a % model->block_count;
-    raffia_status status = space_free(model->space, model->blocks[place].handle);
-    REQUIRE(status == RAFFIA_OK, "free: %s", raffia_last_error());
+    const struct model_block *block = &model->blocks[place];
+    if (step->b % 2) {
+        const bool held = block->state == SPACE_HELD;
+        size_t bytes = 0;
+        raffia_status status = space_free_held(model->space, block->first * model->granule, &bytes);
+        REQUIRE(status == (held ? RAFFIA_OK : RAFFIA_ERROR_BAD_ADDRESS),
+                "free_held: a block in state %u gives %s", (unsigned)block->state,
+                raffia_status_name(status));
+        if (!held)
+            return status;
+        REQUIRE(bytes == block->count * model->granule, "free_held: %zu bytes", bytes);
+    } else {
+        raffia_status status = space_free(model->space, block->handle);
+        REQUIRE(status == RAFFIA_OK, "free: %s", raffia_last_error());
+    }
     forget_block(model, place);
-    return status;
+    return RAFFIA_OK;
 }
 
 static bool is_live(const struct space_model *model, space_handle handle)

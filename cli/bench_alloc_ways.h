@@ -1,0 +1,23 @@
+/*
+ * The ways of getting memory that `raffia bench alloc` compares by pairs.
+ */
+#ifndef CLI_BENCH_ALLOC_WAYS_H
+#define CLI_BENCH_ALLOC_WAYS_H
+
+#include "cli/bench_alloc_pairs.h"
+
+#include <raffia/pool.h>
+
+/* Seed B's calls, with the pool of bench_umd_open(). */
+struct pair_way pair_way_umd(void);
+
+/* Blocks of a pool, without those calls. */
+struct pair_way pair_way_pool(raffia_pool *pool);
+
+/* mmap(), a byte written to each base page, munmap(). */
+struct pair_way pair_way_regular(void);
+
+/* malloc() and free() of the C library, nothing touched. */
+struct pair_way pair_way_malloc(void);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * Options that all benchmarks share, as a child of their argp parsers.
+ */
+#ifndef CLI_BENCH_OPTIONS_H
+#define CLI_BENCH_OPTIONS_H
+
+#include "cli/options.h"
+
+#include <raffia/pages.h>
+
+struct bench_options {
+    unsigned runs;           /* rounds that count */
+    raffia_pages_mode pages; /* of the huge rows: try or on */
+    size_t page_size;        /* 0 = default */
+    unsigned threads;        /* of the rows with several; 0 = default */
+    bool json;
+};
+
+#define BENCH_RUNS_DEFAULT 5u
+
+/* Keys of the benchmark's own options begin here. */
+#define BENCH_OPTION_FIRST (CLI_OPTION_FIRST + 0x100)
+
+/* For the parent's `children`. Their input is a struct bench_options, which the parent hands down
+ * in ARGP_KEY_INIT. */
+extern const struct argp_child bench_options_children[];
+
+#endif

@@ -1,0 +1,277 @@
+#include "cli/bench_step_rounds.h"
+
+#include "cli/bench_memory.h"
+#include "cli/bench_pool.h"
+#include "cli/interrupt.h"
+#include "cli/step_work.h"
+#include "core/checked.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/parallel.h"
+#include "core/text.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* A fresh batch is the source from another place on: steps differ, and cost nothing to make. */
+#define SHIFT_BYTES  ((size_t)4096)
+#define SHIFTS_BYTES ((size_t)1 << 20)
+
+/* One gathered weight for so many bytes of weights: a million for 256 MiB. */
+#define BYTES_A_GATHER 256u
+
+#define WEIGHT_SEED  1u
+#define BATCH_SEED   2u
+#define SWEEP_FACTOR 0.5f
+
+enum side { REGULAR, HUGE, SIDES };
+
+/* Memory of one path: weights that stay, and in the regular path nothing else. */
+struct path {
+    float *weights;
+    raffia_pool *pool; /* HUGE: where weights and batches come from */
+};
+
+struct bench {
+    const struct bench_step_plan *plan;
+    struct bench_report *report;
+    unsigned threads;
+    unsigned char *source; /* batches, and SHIFTS_BYTES more */
+    struct path paths[SIDES];
+    uint64_t hashes[SIDES]; /* of the last step's results */
+    struct bench_row *first[SIDES], *steps[SIDES];
+};
+
+static raffia_status make_rows(struct bench *bench)
+{
+    static const char *const first[SIDES] = {"first.regular", "first.pool"};
+    static const char *const steps[SIDES] = {"step.regular", "step.pool"};
+    for (int side = 0; side < SIDES; side++) {
+        unsigned threads = side == HUGE ? bench->threads : 1;
+        bench->first[side] =
+            bench_report_row(bench->report, first[side], threads, bench->plan->options.runs);
+        if (!bench->first[side])
+            return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+        bench->steps[side] =
+            bench_report_row(bench->report, steps[side], 1, bench->plan->steps - 1);
+        if (!bench->steps[side])
+            return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    return RAFFIA_OK;
+}
+
+/* Memory for a batch, as the path gets it. */
+static raffia_status take_batch(const struct bench *bench, enum side side, void **batch_p)
+{
+    size_t bytes = bench->plan->batch_bytes;
+    if (side == HUGE)
+        return raffia_pool_alloc(bench->paths[side].pool, bytes, 0, batch_p);
+    unsigned char *memory;
+    raffia_status status = bench_memory_map(bytes, &memory);
+    if (!status)
+        *batch_p = memory;
+    return status;
+}
+
+static raffia_status give_batch(const struct bench *bench, enum side side, void *batch)
+{
+    if (side == HUGE)
+        return raffia_pool_free(bench->paths[side].pool, batch);
+    bench_memory_unmap(batch, bench->plan->batch_bytes);
+    return RAFFIA_OK;
+}
+
+/* One step: memory for the batch, the batch moved there, the arithmetic, the memory given back. */
+static raffia_status run_step(struct bench *bench, enum side side, size_t step, double *seconds_p)
+{
+    const struct bench_step_plan *plan = bench->plan;
+    const float *weights = bench->paths[side].weights;
+    size_t weight_count = plan->weight_bytes / sizeof *weights;
+    void *batch;
+    double started = core_clock_seconds();
+    raffia_status status = take_batch(bench, side, &batch);
+    if (status)
+        return status;
+    memcpy(batch, bench->source + step * SHIFT_BYTES % SHIFTS_BYTES, plan->batch_bytes);
+    step_sweep(batch, plan->batch_bytes / sizeof *weights, weights, weight_count,
+               step * plan->batch_bytes / sizeof *weights, SWEEP_FACTOR);
+    float sum = step_gather(weights, weight_count, plan->weight_bytes / BYTES_A_GATHER, step);
+    double computed = core_clock_seconds();
+    bench->hashes[side] = XXH3_64bits_withSeed(batch, plan->batch_bytes, step);
+    bench->hashes[side] ^= XXH3_64bits(&sum, sizeof sum);
+    double giving = core_clock_seconds();
+    status = give_batch(bench, side, batch);
+    *seconds_p = computed - started + (core_clock_seconds() - giving);
+    return status;
+}
+
+/* Gets the memory that stays, and fills the weights. */
+static raffia_status open_path(struct bench *bench, enum side side)
+{
+    const struct bench_step_plan *plan = bench->plan;
+    struct path *path = &bench->paths[side];
+    void *weights = NULL;
+    raffia_status status;
+    if (side == HUGE) {
+        /* Each of the two blocks is rounded up to whole pages. */
+        size_t page = plan->options.page_size ? plan->options.page_size : (size_t)2 << 20;
+        size_t bytes = core_align_up_unchecked(plan->weight_bytes, page) +
+                       core_align_up_unchecked(plan->batch_bytes, page);
+        status = bench_pool_make(bytes, bench->threads, &plan->options, &path->pool);
+        if (!status)
+            status = raffia_pool_alloc(path->pool, plan->weight_bytes, 0, &weights);
+    } else {
+        unsigned char *memory;
+        status = bench_memory_map(plan->weight_bytes, &memory);
+        if (!status)
+            weights = memory;
+    }
+    if (status)
+        return status;
+    path->weights = weights;
+    step_fill(path->weights, plan->weight_bytes / sizeof *path->weights, WEIGHT_SEED);
+    return RAFFIA_OK;
+}
+
+static void close_path(struct bench *bench, enum side side)
+{
+    struct path *path = &bench->paths[side];
+    if (side == REGULAR)
+        bench_memory_unmap((unsigned char *)path->weights, bench->plan->weight_bytes);
+    else if (path->weights)
+        (void)!raffia_pool_free(path->pool, path->weights);
+    raffia_pool_release(path->pool);
+    *path = (struct path){0};
+}
+
+/* The first step makes the memory too. */
+static raffia_status run_first(struct bench *bench, enum side side, bool warm_up)
+{
+    bench_memory_warm(bench->plan->weight_bytes + bench->plan->batch_bytes, side == HUGE);
+    double seconds, started = core_clock_seconds();
+    raffia_status status = open_path(bench, side);
+    double opened = core_clock_seconds();
+    if (!status)
+        status = run_step(bench, side, 0, &seconds);
+    if (status)
+        return status;
+    if (!warm_up)
+        bench_row_add(bench->first[side], opened - started + seconds);
+    return RAFFIA_OK;
+}
+
+static raffia_status compare(const struct bench *bench, size_t step)
+{
+    if (bench->hashes[REGULAR] == bench->hashes[HUGE])
+        return RAFFIA_OK;
+    return core_error(RAFFIA_ERROR_MISMATCH, "step %zu came out differently in the two memories",
+                      step);
+}
+
+static raffia_status run_firsts(struct bench *bench)
+{
+    for (unsigned round = 0; round <= bench->plan->options.runs; round++) {
+        close_path(bench, REGULAR);
+        close_path(bench, HUGE);
+        raffia_status status = run_first(bench, REGULAR, round == 0);
+        if (!status)
+            status = run_first(bench, HUGE, round == 0);
+        if (!status)
+            status = compare(bench, 0);
+        if (!status && cli_interrupted())
+            status = core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
+        if (status)
+            return status;
+    }
+    return RAFFIA_OK;
+}
+
+/* The paths take turns in going first. */
+static raffia_status run_steps(struct bench *bench)
+{
+    for (size_t step = 1; step < bench->plan->steps; step++) {
+        for (int turn = 0; turn < SIDES; turn++) {
+            enum side side = (step + (size_t)turn) % SIDES ? HUGE : REGULAR;
+            double seconds;
+            raffia_status status = run_step(bench, side, step, &seconds);
+            if (status)
+                return status;
+            bench_row_add(bench->steps[side], seconds);
+        }
+        raffia_status status = compare(bench, step);
+        if (!status && cli_interrupted())
+            status = core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
+        if (status)
+            return status;
+    }
+    return RAFFIA_OK;
+}
+
+static raffia_status add_results(struct bench *bench)
+{
+    struct bench_report *report = bench->report;
+    raffia_status status = bench_pool_show(bench->paths[HUGE].pool, bench->first[HUGE]);
+    if (!status)
+        status = bench_pool_show(bench->paths[HUGE].pool, bench->steps[HUGE]);
+    if (status)
+        return status;
+    bool huge = bench_row_is_huge(bench->first[HUGE]);
+    bench_report_ratio(report, "step.regular_over_pool_first", bench->first[REGULAR],
+                       bench->first[HUGE], huge);
+    bench_report_ratio(report, "step.regular_over_pool", bench->steps[REGULAR], bench->steps[HUGE],
+                       huge);
+    bench_report_note(report, "the results of both paths were compared bit by bit after each step, "
+                              "outside the clock");
+    bench_pool_note(report, bench->first[HUGE]);
+    return RAFFIA_OK;
+}
+
+static raffia_status check_memory(const struct bench_step_plan *plan)
+{
+    size_t need;
+    if (!core_add(plan->weight_bytes, plan->batch_bytes, &need) ||
+        !core_multiply(need, SIDES + 1, &need))
+        return core_error(RAFFIA_ERROR_OVERFLOW, "%zu and %zu bytes exceed the address space",
+                          plan->weight_bytes, plan->batch_bytes);
+    return bench_memory_check(need, "the benchmark", "--batch, --weights");
+}
+
+static raffia_status run(struct bench *bench)
+{
+    size_t bytes = bench->plan->batch_bytes + SHIFTS_BYTES;
+    raffia_status status = bench_memory_map(bytes, &bench->source);
+    if (status)
+        return status;
+    void *numbers = bench->source;
+    step_fill(numbers, bytes / sizeof(float), BATCH_SEED);
+    status = make_rows(bench);
+    if (!status)
+        status = run_firsts(bench);
+    if (!status)
+        status = run_steps(bench);
+    if (!status)
+        status = add_results(bench);
+    close_path(bench, REGULAR);
+    close_path(bench, HUGE);
+    bench_memory_unmap(bench->source, bytes);
+    return status;
+}
+
+raffia_status bench_step_measure(const struct bench_step_plan *plan, struct bench_report *report)
+{
+    struct bench bench = {
+        .plan = plan,
+        .report = report,
+        .threads = core_thread_count(plan->options.threads),
+    };
+    raffia_status status = check_memory(plan);
+    if (status)
+        return status;
+    char batch[CORE_SIZE_TEXT_MAX], weights[CORE_SIZE_TEXT_MAX];
+    snprintf(report->title, sizeof report->title,
+             "%zu steps that move a batch of %s and compute with %s of weights", plan->steps,
+             core_format_size(plan->batch_bytes, batch),
+             core_format_size(plan->weight_bytes, weights));
+    return run(&bench);
+}

@@ -1,0 +1,87 @@
+/*
+ * raffia bench tlb: what translating addresses costs, in small and in huge pages.
+ */
+#include "cli/bench.h"
+#include "cli/bench_run.h"
+#include "cli/bench_tlb_rounds.h"
+#include "cli/tlb_probe.h"
+
+static const char documentation[] =
+    "Reads memory at random, one line of each 4 KiB page, in 4 KiB pages and in huge pages, and "
+    "compares the time of a read.\n"
+    "\v"
+    "Rows, in seconds for one read:\n"
+    "  read.regular, .huge     independent reads: the processor has several under way\n"
+    "  chase.regular, .huge    each read tells where the next one is: it has to wait\n"
+    "  control.regular, .huge  independent reads of 4 MiB, which the TLBs cover\n"
+    "Both kinds of memory stand side by side and take turns; the first round warms up and is "
+    "dropped.\n\n"
+    "Ratios of medians:\n"
+    "  tlb.regular_over_huge          read.regular : read.huge\n"
+    "  tlb.chase_regular_over_huge    chase.regular : chase.huge\n"
+    "  tlb.control_regular_over_huge  control.regular : control.huge, about 1 if all is well\n"
+    "  tlb.misses_regular_over_huge   misses counted by the processor, where it counts\n"
+    "They are left out (null) if no huge pages could be had. \"source\" says what they rest on: "
+    "\"perf_event_open\" if the processor counted misses (the counts are printed too), \"probe\" "
+    "if there are times only; a note then says why.\n\n"
+    "Memory needed: twice --size.\n\n"
+    "Examples:\n"
+    "  raffia bench tlb\n"
+    "  raffia bench tlb --size 4GiB --json\n\n"
+    "Exit codes: 0 measured, 1 it could not be measured, 2 bad command line.";
+
+enum key {
+    KEY_SIZE = 's',
+    KEY_READS = BENCH_OPTION_FIRST,
+};
+
+#define READS_DEFAULT ((size_t)4 << 20)
+#define READS_MAX     ((uint64_t)1 << 32)
+
+/* The probe counts pages with 32 bits. */
+#define BYTES_MIN (PROBE_PAGE * 512)
+#define BYTES_MAX (PROBE_PAGE * UINT32_MAX)
+
+static const struct argp_option option_table[] = {
+    {"size", KEY_SIZE, "SIZE", 0, "memory that is read, of each kind (4GiB, or what is free)", 0},
+    {"reads", KEY_READS, "N", 0, "reads of one sample (4194304)", 0},
+    {0},
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct bench_tlb_plan *plan = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &plan->options;
+        return 0;
+    case KEY_SIZE:
+        plan->bytes = cli_option_size(state, "--size", text, BYTES_MIN, BYTES_MAX);
+        return 0;
+    case KEY_READS:
+        plan->reads = cli_option_count(state, "--reads", text, 1, READS_MAX);
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_error(state, "'%s' is too many: there are no arguments", text);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static raffia_status measure(const void *plan, struct bench_report *report)
+{
+    return bench_tlb_measure(plan, report);
+}
+
+int bench_tlb(int argc, char **argv)
+{
+    static const struct argp argp = {option_table,           parse, NULL, documentation,
+                                     bench_options_children, NULL,  NULL};
+    struct bench_tlb_plan plan = {
+        .options = {.runs = BENCH_RUNS_DEFAULT, .pages = RAFFIA_PAGES_TRY},
+        .reads = READS_DEFAULT,
+    };
+    argp_parse(&argp, argc, argv, 0, NULL, &plan);
+    return bench_run(measure, &plan, plan.options.json);
+}
