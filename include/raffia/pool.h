@@ -269,8 +269,9 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_set_maximum(raffia_pool *p
 /**
  * @brief Reads the page sizes back again and updates the report.
  *
- * Transparent huge pages may have been split since the pool was made; that is reported, not an
- * error. Costs a pass over the page tables: for diagnosis, not for a loop.
+ * Transparent huge pages may have been split since the pool was made; that is no error, but the
+ * report's verified_bytes are then less than its total_bytes, and the pool says so once in a
+ * warning. Costs a pass over the page tables: for diagnosis, not for a loop.
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_verify(raffia_pool *pool,
                                                              raffia_page_report *report);

@@ -61,15 +61,9 @@ raffia_status pool_take(struct raffia_pool *pool, const struct space_request *re
                                            : pool_grow_for_request(pool, request, block);
 }
 
-/* What a caller asks for. */
-struct wish {
-    size_t bytes;
-    size_t alignment;
-    unsigned hints;
-    const raffia_stream *stream_p; /* NULL: in no order */
-};
-
-static inline raffia_status allocate(raffia_pool *pool, const struct wish *wish, void **address_p)
+/* `stream_p` is NULL where the block is asked for in no order. */
+static raffia_status allocate(raffia_pool *pool, size_t bytes, size_t alignment, unsigned hints,
+                              const raffia_stream *stream_p, void **address_p)
 {
     struct space_request request;
     struct space_block block;
@@ -80,38 +74,35 @@ static inline raffia_status allocate(raffia_pool *pool, const struct wish *wish,
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "pool '%s': there is no place to put the address of the block",
                           pool->name);
-    status = make_request(pool, wish->bytes, wish->alignment, wish->hints, &request);
+    status = make_request(pool, bytes, alignment, hints, &request);
     if (status)
         return status;
-    status = pool->guard ? pool_alloc_guarded(pool, &request, wish->bytes, wish->stream_p, &block)
-                         : pool_take(pool, &request, wish->bytes, &block);
+    status = pool->guard ? pool_alloc_guarded(pool, &request, bytes, stream_p, &block)
+                         : pool_take(pool, &request, bytes, &block);
     if (status)
         return status;
     *address_p = pool->base + block.offset;
-    core_log_debug("pool '%s': %zu bytes at %p", pool->name, wish->bytes, *address_p);
+    core_log_debug("pool '%s': %zu bytes at %p", pool->name, bytes, *address_p);
     return RAFFIA_OK;
 }
 
 raffia_status raffia_pool_alloc(raffia_pool *pool, size_t bytes, size_t alignment, void **address_p)
 {
-    return allocate(pool, &(struct wish){bytes, alignment, RAFFIA_HINT_NONE, NULL}, address_p);
+    return allocate(pool, bytes, alignment, RAFFIA_HINT_NONE, NULL, address_p);
 }
 
 raffia_status raffia_pool_alloc_hint(raffia_pool *pool, size_t bytes, size_t alignment,
                                      unsigned hints, void **address_p)
 {
     raffia_status status = pool_check_hints(hints);
-    return status ? status
-                  : allocate(pool, &(struct wish){bytes, alignment, hints, NULL}, address_p);
+    return status ? status : allocate(pool, bytes, alignment, hints, NULL, address_p);
 }
 
-/* A block is free only when no stream uses it any more, so it may be used on any at once; only the
+/* A block is free only when no stream uses it any more, so it may be used on any at once; only its
  * guard cares which it will be. */
 raffia_status raffia_pool_alloc_on(raffia_pool *pool, raffia_stream stream, size_t bytes,
                                    size_t alignment, void **address_p)
 {
     raffia_status status = pool_check_stream(pool, stream);
-    return status ? status
-                  : allocate(pool, &(struct wish){bytes, alignment, RAFFIA_HINT_NONE, &stream},
-                             address_p);
+    return status ? status : allocate(pool, bytes, alignment, RAFFIA_HINT_NONE, &stream, address_p);
 }

@@ -68,6 +68,7 @@ struct raffia_pool {
 
     pthread_mutex_t growth_lock; /* guards the slots; the store is only changed under it */
     struct pool_slot *slots;
+    bool split_told; /* the warning that pages were split has been given */
 
     struct core_lock lock; /* guards the rest */
     struct space *space;
