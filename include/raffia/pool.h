@@ -175,10 +175,15 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_alloc(raffia_pool *pool, s
  * They choose its place in the pool. #RAFFIA_HINT_HUGE and #RAFFIA_HINT_REGULAR change nothing
  * here: the pool has the pages it has.
  *
- * @param hints flags of #raffia_hint; contradicting or unknown ones are refused as
- *              #RAFFIA_ERROR_INVALID_ARGUMENT
- * @return as raffia_pool_alloc(), whose other parameters it has. Takes time linear in the number
- *         of free stretches where there are hints.
+ * With hints it takes time linear in the number of free stretches.
+ *
+ * @param pool      the pool
+ * @param bytes     as for raffia_pool_alloc()
+ * @param alignment as for raffia_pool_alloc()
+ * @param hints     flags of #raffia_hint; contradicting or unknown ones are refused as
+ *                  #RAFFIA_ERROR_INVALID_ARGUMENT
+ * @param address_p receives the address
+ * @return as raffia_pool_alloc()
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_alloc_hint(raffia_pool *pool, size_t bytes,
                                                                  size_t alignment, unsigned hints,

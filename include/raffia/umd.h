@@ -84,7 +84,7 @@ RAFFIA_API int umd_huge_page_pool_init(int device_id, uint64_t pool_size);
  * The first request that is meant for huge pages builds the default pool, if the setting `pages`
  * says `try` or `on` and umd_huge_page_pool_init() was not called; threads that want it meanwhile
  * wait. Where that fails with `try`, some requests are served from regular memory before it is
- * tried again.
+ * tried again: 1, 3, 7 and so on, 1023 at most, or until a setting is changed.
  *
  * @param device_id the device
  * @param size      bytes, at least 1

@@ -35,7 +35,7 @@ const char *raffia_page_kind_name(raffia_page_kind kind)
     X(MISALIGNED, "misaligned", "the driver returned an address that is not aligned to the page")  \
     X(SMALLER, "smaller", "read back, the pages were smaller than the driver said")                \
     X(MEMORY, "memory", "the machine or device is out of memory")                                  \
-    X(LIMIT, "limit", "a limit on addresses, mappings or file descriptors was reached")                      \
+    X(LIMIT, "limit", "a limit on addresses, mappings or file descriptors was reached")            \
     X(EXHAUSTED, "exhausted", "the pool has no room left for the request")
 
 static const struct reason {

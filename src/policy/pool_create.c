@@ -12,6 +12,7 @@
 #include "policy/parameters.h"
 #include "policy/sizing.h"
 #include "pool/pool.h"
+#include "pool/registry.h"
 
 #define GRANULE_DEFAULT 256u
 
@@ -148,6 +149,19 @@ static void count_step(const struct policy_ladder *ladder, size_t i, raffia_fall
     core_fallback(from.kind, from.size, to.kind, to.size, reason, raffia_last_error());
 }
 
+/* Where no step down is left, other pools give back what they hold idle before it fails. */
+static raffia_status create(const struct pool_plan *plan, bool is_last, raffia_pool **pool_p,
+                            raffia_fallback_reason *reason)
+{
+    raffia_status status = pool_create(plan, pool_p, reason);
+    if (status != RAFFIA_ERROR_OUT_OF_MEMORY ||
+        (!is_last && policy_reason_allows_fallback(*reason)))
+        return status;
+    const struct pool_need need = {plan->device, plan->kind, plan->page_size, plan->initial_bytes,
+                                   NULL};
+    return pool_registry_trim(&need) ? pool_create(plan, pool_p, reason) : status;
+}
+
 static raffia_status walk_ladder(const struct request *request, struct driver_device device,
                                  const raffia_device_info *info, const struct policy_ladder *ladder,
                                  raffia_pool **pool_p)
@@ -163,7 +177,7 @@ static raffia_status walk_ladder(const struct request *request, struct driver_de
         plan.asked_size = ladder->rungs[0].size;
         plan.asked_refused = first_refusal;
         raffia_fallback_reason reason = RAFFIA_REASON_NONE;
-        status = pool_create(&plan, pool_p, &reason);
+        status = create(&plan, i + 1 == ladder->count, pool_p, &reason);
         if (!status || !policy_reason_allows_fallback(reason))
             return status;
         if (first_refusal == RAFFIA_REASON_NONE)

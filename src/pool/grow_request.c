@@ -1,5 +1,4 @@
 /* Growth for one request: find where it is cheapest, map, and take the block before others can. */
-#include "core/checked.h"
 #include "pool/pool_internal.h"
 
 /* Free space next to a new chunk can be taken by others while the chunk is being mapped. After so
@@ -16,6 +15,7 @@ struct growth {
     struct space_block *block;
     unsigned thefts;
     bool device_refused;
+    size_t missing;                   /* what the device refused */
     struct core_error_record refusal; /* what the device said */
 };
 
@@ -39,6 +39,7 @@ static enum outcome fill_and_take(struct growth *growth, const struct pool_inter
     raffia_status status = pool_fill(pool, interval, &reason);
     growth->device_refused = is_shortage(status);
     if (growth->device_refused) {
+        growth->missing = interval->missing;
         core_error_save(&growth->refusal);
         return pool_make_room(pool, interval, interval->missing, 1) ? OUTCOME_AGAIN
                                                                     : OUTCOME_REFUSE;
@@ -123,7 +124,7 @@ raffia_status pool_grow_for_request(struct raffia_pool *pool, const struct space
     enum outcome outcome = grow(&growth, &status);
     /* What the pool itself had idle has gone already. */
     if (outcome == OUTCOME_REFUSE && growth.device_refused &&
-        pool_others_make_room(pool, core_max(request->bytes, pool->chunk_bytes)))
+        pool_others_make_room(pool, growth.missing))
         outcome = grow(&growth, &status);
     if (outcome == OUTCOME_DONE)
         return status;

@@ -166,8 +166,8 @@ static raffia_status make_bookkeeping(struct raffia_pool *pool, const struct poo
     return space_create(&options, &pool->space);
 }
 
-static raffia_status map_once(struct raffia_pool *pool, size_t bytes,
-                              raffia_fallback_reason *reason)
+static raffia_status map_initial(struct raffia_pool *pool, size_t bytes,
+                                 raffia_fallback_reason *reason)
 {
     const struct pool_interval initial = {0, bytes, bytes};
     raffia_status status = RAFFIA_OK;
@@ -178,20 +178,6 @@ static raffia_status map_once(struct raffia_pool *pool, size_t bytes,
     pool_refresh_report(pool);
     core_lock_leave(&pool->lock);
     pthread_mutex_unlock(&pool->growth_lock);
-    return status;
-}
-
-/* When the device has no more memory, other pools give back what they hold idle. They do not for
- * want of a kind of page: the next rung of the ladder may do. */
-static raffia_status map_initial(struct raffia_pool *pool, size_t bytes,
-                                 raffia_fallback_reason *reason)
-{
-    raffia_status status = map_once(pool, bytes, reason);
-    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && *reason == RAFFIA_REASON_MEMORY &&
-        pool_others_make_room(pool, bytes)) {
-        *reason = RAFFIA_REASON_NONE;
-        status = map_once(pool, bytes, reason);
-    }
     if (!status)
         return RAFFIA_OK;
     /* The driver speaks of one chunk; whoever sets pages aside needs to know the sum. */

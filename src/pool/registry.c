@@ -124,12 +124,43 @@ static bool trim(void *context, raffia_pool *pool)
     return trimming->released < trimming->need->bytes;
 }
 
+struct idleness {
+    const struct pool_need *need;
+    size_t bytes;
+};
+
+static bool add_helpful(void *context, raffia_pool *pool)
+{
+    struct idleness *idleness = context;
+    if (!can_help(pool, idleness->need))
+        return true;
+    core_lock_take(&pool->lock);
+    idleness->bytes += pool_idle_bytes(pool);
+    core_lock_leave(&pool->lock);
+    return true;
+}
+
+/* A request beyond all reason must not empty every pool. What is free of reserved pages is not
+ * known here, so that all of the device's memory is the bound for them. */
+static bool is_worthwhile(const struct pool_need *need)
+{
+    struct idleness idleness = {.need = need};
+    raffia_device_info info;
+    pool_registry_for_each(add_helpful, &idleness);
+    if (!idleness.bytes || need->device.driver->device_info(need->device.index, &info))
+        return false;
+    if (need->kind == RAFFIA_PAGE_HUGETLB)
+        return need->bytes <= info.total_bytes;
+    return need->bytes <= idleness.bytes || need->bytes - idleness.bytes <= info.free_bytes;
+}
+
 size_t pool_registry_trim(const struct pool_need *need)
 {
     struct trimming trimming = {.need = need};
     struct core_error_record cause;
     core_error_save(&cause);
-    pool_registry_for_each(trim, &trimming);
+    if (is_worthwhile(need))
+        pool_registry_for_each(trim, &trimming);
     core_error_restore(&cause);
     return trimming.released;
 }
@@ -140,25 +171,25 @@ bool pool_others_make_room(const struct raffia_pool *pool, size_t bytes)
     return pool_registry_trim(&need) > 0;
 }
 
-struct idleness {
+struct sum {
     struct driver_device device;
     size_t bytes;
 };
 
 static bool add_idle(void *context, raffia_pool *pool)
 {
-    struct idleness *idleness = context;
-    if (!same_device(pool, idleness->device))
+    struct sum *sum = context;
+    if (!same_device(pool, sum->device))
         return true;
     core_lock_take(&pool->lock);
-    idleness->bytes += pool_idle_bytes(pool);
+    sum->bytes += pool_idle_bytes(pool);
     core_lock_leave(&pool->lock);
     return true;
 }
 
 size_t pool_registry_idle_bytes(struct driver_device device)
 {
-    struct idleness idleness = {.device = device};
-    pool_registry_for_each(add_idle, &idleness);
-    return idleness.bytes;
+    struct sum sum = {.device = device};
+    pool_registry_for_each(add_idle, &sum);
+    return sum.bytes;
 }

@@ -35,9 +35,10 @@ struct pool_need {
 };
 
 /*
- * Gives idle chunks of the device's pools back until `bytes` have gone, as far as that can help:
- * reserved huge pages are short by themselves, everything else comes out of the same memory. No
- * lock may be held. Keeps the last error. Returns the bytes given back.
+ * Gives idle chunks of the device's pools back until `bytes` have gone, from pools that can help:
+ * reserved huge pages are short by themselves, everything else comes out of the same memory. None
+ * go where the need is larger than all that could be had. No lock may be held. Keeps the last
+ * error. Returns the bytes given back.
  */
 size_t pool_registry_trim(const struct pool_need *need);
 

@@ -32,8 +32,9 @@ struct umd_device {
     unsigned long terms_version; /* core_settings_version() they were read at; 0: never */
     struct resource_blocks blocks;
     uint64_t fallbacks;
-    unsigned refusals; /* attempts to build that failed, in a row */
-    unsigned skips;    /* requests that are refused before the next attempt */
+    unsigned refusals;              /* attempts to build that failed, in a row */
+    unsigned skips;                 /* requests that are refused before the next attempt */
+    unsigned long refusals_version; /* core_settings_version() that both hold for */
 };
 
 /* Of the process whose fork generation this is. A child finds its parent's, and forgets them: locks
@@ -91,7 +92,6 @@ static raffia_status bind(struct umd_device *device, int device_id)
         device->terms = (struct umd_terms){.device = found};
         device->terms_version = 0;
         device->fallbacks = 0;
-        device->refusals = device->skips = 0;
     }
     device->calls++;
     pthread_mutex_unlock(&device->lock);
@@ -192,10 +192,22 @@ static void install(struct umd_device *device, raffia_pool *pool, const raffia_p
 /* Lock held. Spares requests that can do without it the time it takes to fail again. */
 static bool must_skip(struct umd_device *device, bool on_purpose)
 {
-    if (on_purpose || device->terms.mode == RAFFIA_PAGES_ON || device->skips == 0)
+    if (on_purpose || device->terms.mode == RAFFIA_PAGES_ON || device->skips == 0 ||
+        device->refusals_version != core_settings_version())
         return false;
     device->skips--;
     return true;
+}
+
+/* Lock held. */
+static void count_refusal(struct umd_device *device)
+{
+    const unsigned long version = core_settings_version();
+    if (device->refusals_version != version)
+        device->refusals = 0;
+    device->refusals_version = version;
+    device->refusals += device->refusals < REFUSALS_MAX ? 1 : 0;
+    device->skips = (1u << device->refusals) - 1;
 }
 
 /* Lock held. RAFFIA_OK: the pool is there, or `building` is now this thread's to reset. A thread
@@ -245,8 +257,7 @@ raffia_status umd_build(struct umd_device *device, uint64_t pool_size, bool on_p
     if (!status) {
         install(device, pool, &stats, on_purpose);
     } else if (!on_purpose) {
-        device->refusals = device->refusals < REFUSALS_MAX ? device->refusals + 1 : REFUSALS_MAX;
-        device->skips = (1u << device->refusals) - 1;
+        count_refusal(device);
     }
     device->building = false;
     pthread_cond_broadcast(&device->built);

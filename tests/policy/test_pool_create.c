@@ -293,6 +293,60 @@ static void devices_are_described_by_name(void **state)
     assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, raffia_device_query("host", NULL));
 }
 
+static raffia_pool *make(raffia_pages_mode mode, size_t bytes)
+{
+    raffia_pool_options options = small_pool();
+    options.pages = mode;
+    options.initial_bytes = options.maximum_bytes = bytes;
+    raffia_pool *pool = NULL;
+    assert_ok(raffia_pool_create(&options, &pool));
+    return pool;
+}
+
+static size_t reserved(raffia_pool *pool)
+{
+    raffia_pool_stats stats;
+    assert_ok(raffia_pool_query(pool, &stats));
+    return stats.reserved_bytes;
+}
+
+static void b4_a_new_pool_takes_what_others_hold_idle_before_it_fails(void **state)
+{
+    (void)state;
+    struct sim_config config = {.capacity_bytes = 64 * MIB};
+    assert_ok(sim_configure(0, &config));
+    raffia_pool *old = make(RAFFIA_PAGES_TRY, 48 * MIB);
+    raffia_pool *new = make(RAFFIA_PAGES_TRY, 32 * MIB);
+    assert_true(reserved(old) <= 32 * MIB);
+    raffia_pool_release(old);
+    raffia_pool_release(new);
+    assert_true(sim_is_idle());
+}
+
+static void b4_a_step_down_the_ladder_comes_before_taking_from_others(void **state)
+{
+    (void)state;
+    const struct sim_page_limit limits[] = {
+        {RAFFIA_PAGE_HUGETLB, 2 * MIB, 16 * MIB, RAFFIA_REASON_POOL_EMPTY},
+        {RAFFIA_PAGE_TRANSPARENT, 2 * MIB, 16 * MIB, RAFFIA_REASON_FAULT},
+    };
+    use_host_like_device(limits, 2);
+    log_capture_start();
+    raffia_pool *hugetlb = make(RAFFIA_PAGES_TRY, 16 * MIB);
+    raffia_pool *transparent = make(RAFFIA_PAGES_TRY, 16 * MIB);
+    assert_int_equal(reserved(hugetlb), 16 * MIB);
+    /* With `on` this is the last rung. */
+    raffia_pool *new = make(RAFFIA_PAGES_ON, 16 * MIB);
+    log_capture_stop();
+    assert_int_equal(reserved(hugetlb), 16 * MIB);
+    assert_int_equal(reserved(transparent), 0);
+    assert_int_equal(reserved(new), 16 * MIB);
+    raffia_pool_release(hugetlb);
+    raffia_pool_release(transparent);
+    raffia_pool_release(new);
+    assert_true(sim_is_idle());
+}
+
 static raffia_status create_use_and_release(void *context)
 {
     raffia_pool *pool = NULL;
@@ -334,6 +388,8 @@ int main(void)
         cmocka_unit_test_setup(a_page_wide_granule_survives_the_fall_to_small_pages, reset),
         cmocka_unit_test_setup(bad_options_are_refused_by_name, reset),
         cmocka_unit_test_setup(devices_are_described_by_name, reset),
+        cmocka_unit_test_setup(b4_a_new_pool_takes_what_others_hold_idle_before_it_fails, reset),
+        cmocka_unit_test_setup(b4_a_step_down_the_ladder_comes_before_taking_from_others, reset),
         cmocka_unit_test_setup(every_call_may_fail_on_the_way_down, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

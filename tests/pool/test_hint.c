@@ -1,0 +1,72 @@
+/* Where hints put blocks. */
+#include "pool/pool_fixture.h"
+#include "support/cmocka.h"
+
+#include <string.h>
+
+static char *hinted(raffia_pool *pool, unsigned hints)
+{
+    void *address = NULL;
+    assert_ok(raffia_pool_alloc_hint(pool, TEST_PAGE, 0, hints, &address));
+    return address;
+}
+
+static void b15_long_lived_blocks_are_low_and_short_lived_ones_high(void **state)
+{
+    (void)state;
+    raffia_pool *pool = make_pool_of(TEST_CHUNK, TEST_CHUNK);
+    char *low = hinted(pool, RAFFIA_HINT_LONG_LIVED);
+    char *high = hinted(pool, RAFFIA_HINT_SHORT_LIVED);
+    char *second = hinted(pool, RAFFIA_HINT_WILL_GROW | RAFFIA_HINT_SHORT_LIVED);
+    assert_ptr_equal(low, pool_base(pool));
+    assert_ptr_equal(high, low + TEST_CHUNK - TEST_PAGE);
+    assert_ptr_equal(second, low + TEST_PAGE);
+    /* Huge or regular is not the pool's to choose. */
+    char *any = hinted(pool, RAFFIA_HINT_REGULAR);
+    must_free(pool, any);
+    assert_ok(raffia_pool_resize(pool, second, 2 * TEST_PAGE));
+    must_free(pool, low);
+    must_free(pool, high);
+    must_free(pool, second);
+    drop_pool(pool);
+}
+
+static void a_hinted_block_makes_the_pool_grow_like_any_other(void **state)
+{
+    (void)state;
+    raffia_pool *pool = make_pool_of(0, TEST_MAXIMUM);
+    char *block = hinted(pool, RAFFIA_HINT_SHORT_LIVED);
+    assert_int_equal(stats_of(pool).misses, 1);
+    must_free(pool, block);
+    drop_pool(pool);
+}
+
+static void hints_that_make_no_sense_are_refused(void **state)
+{
+    (void)state;
+    raffia_pool *pool = make_pool_of(TEST_CHUNK, TEST_CHUNK);
+    const unsigned bad[] = {RAFFIA_HINT_LONG_LIVED | RAFFIA_HINT_SHORT_LIVED,
+                            RAFFIA_HINT_HUGE | RAFFIA_HINT_REGULAR, 1u << 5, ~0u};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        void *address = NULL;
+        assert_status(RAFFIA_ERROR_INVALID_ARGUMENT,
+                      raffia_pool_alloc_hint(pool, 1, 0, bad[i], &address));
+        assert_null(address);
+        assert_error_mentions("hints");
+    }
+    void *address;
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, raffia_pool_alloc_hint(NULL, 1, 0, 0, &address));
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, raffia_pool_alloc_hint(pool, 1, 0, 0, NULL));
+    drop_pool(pool);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, set_up_device)
+    const struct CMUnitTest tests[] = {
+        TEST(b15_long_lived_blocks_are_low_and_short_lived_ones_high),
+        TEST(a_hinted_block_makes_the_pool_grow_like_any_other),
+        TEST(hints_that_make_no_sense_are_refused),
+    };
+    return cmocka_run_group_tests_name("pool hints", tests, NULL, NULL);
+}

@@ -1,0 +1,104 @@
+/* The record of regular blocks, beside an array of the same. */
+#include "core/memory.h"
+#include "resource/blocks.h"
+#include "support/cmocka.h"
+#include "support/fault_loop.h"
+#include "support/random.h"
+
+#define ADDRESSES 600
+#define STEPS     200000
+
+/* Addresses that differ in few bits, as an allocator's do. */
+static struct resource_block block_of(size_t i)
+{
+    return (struct resource_block){
+        .address = (void *)(uintptr_t)(0x7f0000000000u + i * 4096),
+        .start = (void *)(uintptr_t)(0x7f0000000000u + i * 4096 - 64),
+        .bytes = i + 1,
+    };
+}
+
+static void an_empty_record_holds_nothing_and_no_memory(void **state)
+{
+    (void)state;
+    const long memory = core_memory_live();
+    struct resource_blocks blocks = {0};
+    struct resource_block block = block_of(1), found;
+    assert_false(resource_blocks_take(&blocks, block.address, &found));
+    assert_ok(resource_blocks_add(&blocks, &block));
+    assert_false(resource_blocks_take(&blocks, block.start, &found));
+    assert_false(resource_blocks_take(&blocks, NULL, &found));
+    assert_true(resource_blocks_take(&blocks, block.address, &found));
+    assert_ptr_equal(found.start, block.start);
+    assert_int_equal(found.bytes, block.bytes);
+    assert_false(resource_blocks_take(&blocks, block.address, &found));
+    assert_int_equal(core_memory_live(), memory);
+}
+
+static void a_record_remembers_what_an_array_does(void **state)
+{
+    (void)state;
+    struct test_random random = test_random_seeded("a_record_remembers_what_an_array_does");
+    struct resource_blocks blocks = {0};
+    bool there[ADDRESSES] = {false};
+    size_t count = 0;
+    for (int step = 0; step < STEPS; step++) {
+        /* Swings between few blocks and many. */
+        const bool filling = (step / 2000) % 2 == 0;
+        const size_t i = test_random_below(&random, ADDRESSES);
+        const struct resource_block block = block_of(i);
+        struct resource_block found;
+        if (!there[i] && (filling || test_random_below(&random, 8) == 0)) {
+            assert_ok(resource_blocks_add(&blocks, &block));
+            there[i] = true;
+            count++;
+        } else {
+            assert_int_equal(resource_blocks_take(&blocks, block.address, &found), there[i]);
+            if (there[i]) {
+                assert_ptr_equal(found.address, block.address);
+                assert_int_equal(found.bytes, block.bytes);
+                count--;
+            }
+            there[i] = false;
+        }
+        assert_int_equal(blocks.count, count);
+    }
+    struct resource_block found;
+    for (size_t i = 0; i < ADDRESSES; i++)
+        assert_int_equal(resource_blocks_take(&blocks, block_of(i).address, &found), there[i]);
+    assert_null(blocks.places);
+}
+
+static raffia_status fill_and_empty(void *context)
+{
+    (void)context;
+    struct resource_blocks blocks = {0};
+    struct resource_block found;
+    raffia_status status = RAFFIA_OK;
+    size_t added = 0;
+    while (!status && added < ADDRESSES) {
+        const struct resource_block block = block_of(added);
+        status = resource_blocks_add(&blocks, &block);
+        added += status ? 0 : 1;
+    }
+    assert_int_equal(blocks.count, added);
+    for (size_t i = 0; i < added; i++)
+        assert_true(resource_blocks_take(&blocks, block_of(i).address, &found));
+    return status;
+}
+
+static void a_record_that_cannot_grow_keeps_what_it_has(void **state)
+{
+    (void)state;
+    assert_true(fault_loop(fill_and_empty, NULL, 100) > 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_record_holds_nothing_and_no_memory),
+        cmocka_unit_test(a_record_remembers_what_an_array_does),
+        cmocka_unit_test(a_record_that_cannot_grow_keeps_what_it_has),
+    };
+    return cmocka_run_group_tests_name("resource blocks", tests, NULL, NULL);
+}
