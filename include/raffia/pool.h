@@ -34,7 +34,7 @@ typedef struct raffia_pool raffia_pool;
 typedef enum raffia_pool_flags {
     RAFFIA_POOL_REMAPPABLE = 1u << 0, /**< chunks can be moved to other addresses */
     RAFFIA_POOL_SHAREABLE = 1u << 1,  /**< chunks can be exported to other processes */
-    RAFFIA_POOL_GUARD = 1u << 2,      /**< a pattern behind each block, checked when it is freed */
+    RAFFIA_POOL_GUARD = 1u << 2,      /**< a guard behind each block: see raffia_guard_report */
     RAFFIA_POOL_FIXED = 1u << 3,      /**< the initial size is all there is: no growth */
 } raffia_pool_flags;
 
@@ -98,6 +98,30 @@ typedef struct raffia_block {
     size_t requested_bytes; /**< size asked for */
     bool live;              /**< false: a stretch of free space */
 } raffia_block;
+
+/**
+ * What a look at the guards of a pool found.
+ *
+ * With #RAFFIA_POOL_GUARD the room between the size asked for and the end of a block is filled with
+ * a pattern, in device memory too. A block that fills its granules exactly gets one granule more
+ * for it; on the host, where a granule is made of whole pages, that granule is read-only as well,
+ * and a write that leaves the block is a fault at once. The pattern is looked at when a block is
+ * freed or resized, when raffia_pool_check_guards() or raffia_pool_check() asks, and when the
+ * process exits, where each damaged block is logged as an error.
+ *
+ * It is a mode for finding mistakes: calls of such a pool run one after the other and touch the
+ * memory; with a granule of 2 MiB a block of 2 MiB takes 4 MiB. On a device with streams the
+ * device writes and reads the pattern: in the stream given where there is one, ahead of the work
+ * submitted to it later.
+ */
+typedef struct raffia_guard_report {
+    size_t checked_blocks;
+    size_t skipped_blocks;  /**< their stream has not written the guard yet, or it cannot be read */
+    size_t damaged_blocks;  /**< written to beyond their end */
+    void *address;          /**< of the first damaged block; NULL if there is none */
+    size_t requested_bytes; /**< its size as asked for */
+    size_t damage_offset;   /**< of the first damaged byte, from the start of the block */
+} raffia_guard_report;
 
 /** Called for each block in order of address; return false to stop the walk. */
 typedef bool (*raffia_block_visitor)(void *context, const raffia_block *block);
@@ -182,7 +206,8 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_free(raffia_pool *pool, vo
 /**
  * @brief Allocates in the order of @p stream: the block may be used by work submitted to it after
  *        this call. NULL is the default stream; on a device without streams only NULL is accepted.
- * @return as raffia_pool_alloc(); #RAFFIA_ERROR_INVALID_ARGUMENT for the stream
+ * @return as raffia_pool_alloc(); #RAFFIA_ERROR_INVALID_ARGUMENT for the stream,
+ *         #RAFFIA_ERROR_BUSY with #RAFFIA_POOL_GUARD while the stream is being captured
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_alloc_on(raffia_pool *pool,
                                                                raffia_stream stream, size_t bytes,
@@ -249,8 +274,9 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_set_maximum(raffia_pool *p
 /**
  * @brief Reads the page sizes back again and updates the report.
  *
- * Transparent huge pages may have been split since the pool was made; that is reported, not an
- * error. Costs a pass over the page tables: for diagnosis, not for a loop.
+ * Transparent huge pages may have been split since the pool was made; that is no error, but the
+ * report's verified_bytes are then less than its total_bytes, and the pool says so once in a
+ * warning. Costs a pass over the page tables: for diagnosis, not for a loop.
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_verify(raffia_pool *pool,
                                                              raffia_page_report *report);
@@ -260,6 +286,17 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_verify(raffia_pool *pool,
  * @return #RAFFIA_ERROR_CORRUPT with the first one that does not hold
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_check(raffia_pool *pool);
+
+/**
+ * @brief Looks at the guards of all live blocks.
+ * @param pool   a pool with #RAFFIA_POOL_GUARD
+ * @param report receives what was found; may be NULL
+ * @return #RAFFIA_ERROR_CORRUPT if a guard is damaged: the report is then filled in as well, the
+ *         sentence names the block, and the pool is frozen. #RAFFIA_ERROR_INVALID_ARGUMENT for a
+ *         pool without guards
+ */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_check_guards(raffia_pool *pool,
+                                                                   raffia_guard_report *report);
 
 RAFFIA_END_DECLS
 

@@ -41,6 +41,7 @@ enum driver_capability {
     DRIVER_CAN_LAUNCH = 1u << 7,      /* modules and kernels */
     DRIVER_HAS_PEERS = 1u << 8,       /* set_access() for other devices */
     DRIVER_SURVIVES_FORK = 1u << 9,   /* a forked child may go on using its own new objects */
+    DRIVER_CAN_PROTECT = 1u << 10,    /* set_access() for the device itself, on any whole pages */
 };
 
 /* Native handles. Each driver knows what it points at; nobody else looks. */
@@ -144,7 +145,9 @@ struct driver {
      * that is under way on the device: callers do. The content is lost unless remappable. */
     raffia_status (*chunk_unmap)(int device, driver_chunk chunk, void *at);
 
-    /* Lets a peer device use a mapped range, which may span many chunks. */
+    /* Lets a peer device use a mapped range, which may span many chunks. With DRIVER_CAN_PROTECT
+     * `peer` may be the device itself, and the range any whole pages of a chunk: they become
+     * read-only, or writable again; what they hold stays. */
     raffia_status (*set_access)(int device, void *at, size_t bytes, int peer, bool writable);
 
     /* Makes a handle that another process can import. An fd is the caller's to close. */

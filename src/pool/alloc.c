@@ -2,15 +2,7 @@
 #include "core/checked.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "pool/pool_internal.h"
-
-void pool_count_block(struct raffia_pool *pool, const struct space_block *block)
-{
-    pool->live_blocks++;
-    pool->in_use_bytes += block->bytes;
-    pool->peak_in_use_bytes = core_max(pool->peak_in_use_bytes, pool->in_use_bytes);
-    pool_guard_write(pool, block);
-}
+#include "pool/guard.h"
 
 static raffia_status check_alignment(const struct raffia_pool *pool, size_t alignment)
 {
@@ -59,8 +51,19 @@ static raffia_status allocate_mapped(struct raffia_pool *pool, const struct spac
     return status;
 }
 
+raffia_status pool_take(struct raffia_pool *pool, const struct space_request *request, size_t bytes,
+                        struct space_block *block)
+{
+    raffia_status status = allocate_mapped(pool, request, block);
+    if (status != RAFFIA_ERROR_OUT_OF_MEMORY)
+        return status;
+    return pool->flags & RAFFIA_POOL_FIXED ? pool_refuse_request(pool, bytes, NULL)
+                                           : pool_grow_for_request(pool, request, block);
+}
+
+/* `stream_p` is NULL where the block is asked for in no order. */
 static raffia_status allocate(raffia_pool *pool, size_t bytes, size_t alignment, unsigned hints,
-                              void **address_p)
+                              const raffia_stream *stream_p, void **address_p)
 {
     struct space_request request;
     struct space_block block;
@@ -74,10 +77,8 @@ static raffia_status allocate(raffia_pool *pool, size_t bytes, size_t alignment,
     status = make_request(pool, bytes, alignment, hints, &request);
     if (status)
         return status;
-    status = allocate_mapped(pool, &request, &block);
-    if (status == RAFFIA_ERROR_OUT_OF_MEMORY)
-        status = pool->flags & RAFFIA_POOL_FIXED ? pool_refuse_request(pool, bytes, NULL)
-                                                 : pool_grow_for_request(pool, &request, &block);
+    status = pool->guard ? pool_alloc_guarded(pool, &request, bytes, stream_p, &block)
+                         : pool_take(pool, &request, bytes, &block);
     if (status)
         return status;
     *address_p = pool->base + block.offset;
@@ -87,22 +88,21 @@ static raffia_status allocate(raffia_pool *pool, size_t bytes, size_t alignment,
 
 raffia_status raffia_pool_alloc(raffia_pool *pool, size_t bytes, size_t alignment, void **address_p)
 {
-    return allocate(pool, bytes, alignment, RAFFIA_HINT_NONE, address_p);
+    return allocate(pool, bytes, alignment, RAFFIA_HINT_NONE, NULL, address_p);
 }
 
 raffia_status raffia_pool_alloc_hint(raffia_pool *pool, size_t bytes, size_t alignment,
                                      unsigned hints, void **address_p)
 {
     raffia_status status = pool_check_hints(hints);
-    return status ? status : allocate(pool, bytes, alignment, hints, address_p);
+    return status ? status : allocate(pool, bytes, alignment, hints, NULL, address_p);
 }
 
+/* A block is free only when no stream uses it any more, so it may be used on any at once; only its
+ * guard cares which it will be. */
 raffia_status raffia_pool_alloc_on(raffia_pool *pool, raffia_stream stream, size_t bytes,
                                    size_t alignment, void **address_p)
 {
     raffia_status status = pool_check_stream(pool, stream);
-    if (status)
-        return status;
-    /* A block is free only when no stream uses it any more, so it may be used on any at once. */
-    return raffia_pool_alloc(pool, bytes, alignment, address_p);
+    return status ? status : allocate(pool, bytes, alignment, RAFFIA_HINT_NONE, &stream, address_p);
 }

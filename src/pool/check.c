@@ -1,6 +1,6 @@
 /* Every invariant of a pool, looked at at once. For tests and diagnosis: it costs a pass over all
  * blocks and slots. */
-#include "pool/pool_internal.h"
+#include "pool/guard.h"
 
 #include <stdio.h>
 
@@ -11,10 +11,8 @@ struct audit {
     size_t in_use_bytes;
     size_t blocks;
     size_t pending_blocks;
-    size_t requested_bytes; /* guards included */
+    size_t requested_bytes; /* room for guards included */
     bool outside;           /* something lies where nothing is mapped */
-    bool damaged;
-    struct pool_damage damage;
 };
 
 static bool lies_in_mapped_slots(const struct raffia_pool *pool, const struct space_block *item)
@@ -42,11 +40,9 @@ static bool visit(void *context, const struct space_block *item)
     audit->in_use_bytes += item->bytes;
     if (item->state == SPACE_PENDING)
         audit->pending_blocks++;
-    if (item->state == SPACE_HELD) {
+    if (item->state == SPACE_HELD)
         audit->requested_bytes += item->requested;
-        audit->damaged = !pool_guard_intact(audit->pool, item, &audit->damage);
-    }
-    return !audit->damaged;
+    return true;
 }
 
 /* The first comparison that fails, as "what: one against other" in `text`; false if none does. */
@@ -111,8 +107,6 @@ static raffia_status audit_pool(struct raffia_pool *pool, struct audit *audit,
         return status;
     }
     space_walk(pool->space, visit, audit);
-    if (audit->damaged)
-        return RAFFIA_ERROR_CORRUPT;
     if (audit->outside)
         snprintf(text, CORE_ERROR_MAX, "the space has bytes where no chunk is mapped");
     else if (!slots_are_wrong(pool, text) && !counters_are_wrong(pool, audit, text))
@@ -124,7 +118,10 @@ raffia_status raffia_pool_check(raffia_pool *pool)
 {
     char text[CORE_ERROR_MAX] = "";
     struct audit audit = {.pool = pool};
+    raffia_guard_report guards;
     raffia_status status = pool_enter(pool);
+    if (!status && pool->guard)
+        status = pool_guard_check(pool, &guards);
     if (status)
         return status;
     pthread_mutex_lock(&pool->growth_lock);
@@ -132,8 +129,6 @@ raffia_status raffia_pool_check(raffia_pool *pool)
     status = audit_pool(pool, &audit, text);
     core_lock_leave(&pool->lock);
     pthread_mutex_unlock(&pool->growth_lock);
-    if (audit.damaged)
-        return pool_report_damage(pool, &audit.damage);
     if (status == RAFFIA_ERROR_CORRUPT) {
         pool_freeze(pool);
         return core_error(status, "pool '%s' is damaged (%s) and frozen", pool->name, text);

@@ -4,7 +4,7 @@
 #include "core/memory.h"
 #include "core/process.h"
 #include "core/text.h"
-#include "pool/pool_internal.h"
+#include "pool/guard.h"
 #include "pool/registry.h"
 
 #include <assert.h>
@@ -15,8 +15,9 @@
 /* How often a range is asked for before a driver that misaligns it is given up. */
 #define POOL_RESERVE_ATTEMPTS 3
 
-/* Room behind each block for the guard pattern. */
-#define POOL_GUARD_BYTES 16
+/* Least room behind each block for the guard pattern: none is left without a guard, and what fills
+ * its granules exactly gets one more. */
+#define POOL_GUARD_BYTES 1
 
 raffia_status pool_refuse_entry(const struct raffia_pool *pool)
 {
@@ -62,17 +63,6 @@ static raffia_status check_plan(const struct pool_plan *plan)
     if (plan->chunk_bytes == 0 || !core_is_aligned(plan->chunk_bytes, unit))
         return refuse_plan(plan, "the chunk size is not a number of whole pages",
                            plan->chunk_bytes);
-    return RAFFIA_OK;
-}
-
-static raffia_status check_flags(const struct pool_plan *plan, const raffia_device_info *info)
-{
-    if (plan->flags & RAFFIA_POOL_GUARD && !info->cpu_accessible)
-        return core_error(
-            RAFFIA_ERROR_UNSUPPORTED,
-            "pool '%s' shall guard its blocks, but the CPU cannot reach the memory of "
-            "%s: leave out RAFFIA_POOL_GUARD",
-            plan->name ? plan->name : "pool", info->name);
     return RAFFIA_OK;
 }
 
@@ -204,8 +194,6 @@ raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
     raffia_status status = check_plan(plan);
     if (!status)
         status = plan->device.driver->device_info(plan->device.index, &info);
-    if (!status)
-        status = check_flags(plan, &info);
     if (status)
         return status;
     struct raffia_pool *pool = core_calloc(1, sizeof *pool);
@@ -216,6 +204,8 @@ raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
     atomic_init(&pool->owners, 1);
     pthread_mutex_init(&pool->growth_lock, NULL);
     status = make_bookkeeping(pool, plan);
+    if (!status && plan->flags & RAFFIA_POOL_GUARD)
+        status = pool_guard_create(pool, &info);
     if (!status)
         status = make_store(pool, plan);
     if (!status)
@@ -266,6 +256,7 @@ void pool_tear_down(struct raffia_pool *pool)
         if (pool->base)
             release_range(pool, pool->base);
     }
+    pool_guard_destroy(pool);
     space_destroy(pool->space);
     pthread_mutex_destroy(&pool->growth_lock);
     core_free(pool->slots);

@@ -6,6 +6,8 @@
  * not.
  *
  * Lock order, outermost first:
+ *  0. guard lock, of pools with guards only: their calls, one after the other; held during driver
+ *     calls;
  *  1. pool growth lock: the slots and the store; one grower (or trimmer) at a time; held during
  *     driver calls;
  *  2. pool lock: the space and the counters; never held during a driver call that can block;

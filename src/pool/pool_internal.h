@@ -5,6 +5,7 @@
 #ifndef POOL_POOL_INTERNAL_H
 #define POOL_POOL_INTERNAL_H
 
+#include "core/checked.h"
 #include "core/error.h"
 #include "core/lock.h"
 #include "core/process.h"
@@ -50,7 +51,8 @@ struct raffia_pool {
     size_t granule;
     size_t largest_alignment; /* that of the base; offsets are aligned where addresses are */
     size_t slot_count;
-    size_t guard_bytes; /* least room for the pattern behind a block; 0 without guards */
+    size_t guard_bytes;       /* least room for the pattern behind a block; 0 without guards */
+    struct pool_guard *guard; /* guard.h; NULL without guards */
     unsigned flags;
     bool asynchronous; /* the device has streams */
     raffia_page_kind kind;
@@ -66,6 +68,7 @@ struct raffia_pool {
 
     pthread_mutex_t growth_lock; /* guards the slots; the store is only changed under it */
     struct pool_slot *slots;
+    bool split_told; /* the warning that pages were split has been given */
 
     struct core_lock lock; /* guards the rest */
     struct space *space;
@@ -154,13 +157,41 @@ raffia_status pool_freeze(struct raffia_pool *pool);
  * the visit ends. */
 void pool_tear_down(struct raffia_pool *pool);
 
-/* ---- blocks (alloc.c, free.c) --------------------------------------------------------------- */
+/* ---- blocks (alloc.c, free.c, resize.c) ----------------------------------------------------- */
 
-/* Pool lock held. The counters after a block was taken from the space; the guard is written. */
-void pool_count_block(struct raffia_pool *pool, const struct space_block *block);
+/* Pool lock held. The counters after a block was taken from the space. */
+static inline void pool_count_block(struct raffia_pool *pool, const struct space_block *block)
+{
+    pool->live_blocks++;
+    pool->in_use_bytes += block->bytes;
+    pool->peak_in_use_bytes = core_max(pool->peak_in_use_bytes, pool->in_use_bytes);
+}
+
+/* No lock held. Takes a block, after growth if need be; `bytes` is what the caller asked for. */
+raffia_status pool_take(struct raffia_pool *pool, const struct space_request *request, size_t bytes,
+                        struct space_block *block);
 
 /* Pool lock held: the block that starts at the address, if it is live (SPACE_HELD). */
 bool pool_find_live(const struct raffia_pool *pool, const void *address, struct space_block *block);
+
+/* Pool lock held. Returns a HELD block to the free space. *last_p, written on success, says that
+ * the pool must be torn down when the lock is let go. */
+raffia_status pool_release_block(struct raffia_pool *pool, const struct space_block *block,
+                                 bool *last_p);
+
+/* Pool lock held for both: SPACE_PENDING blocks are nobody's, yet not free. */
+void pool_make_pending(struct raffia_pool *pool, const struct space_block *block);
+void pool_make_held(struct raffia_pool *pool, const struct space_block *block);
+
+/* Pool lock held; it is let go. Says why the address cannot be freed. */
+raffia_status pool_refuse_free(struct raffia_pool *pool, const void *address);
+
+/* No lock held. Waits until the stream has done all that was submitted to it; BUSY if it records
+ * its work instead of doing it, and would never get there. */
+raffia_status pool_wait_for(const struct raffia_pool *pool, raffia_stream stream);
+
+/* No lock but that of the guards held. Resizes a block where it is. */
+raffia_status pool_resize_plain(struct raffia_pool *pool, const void *address, size_t bytes);
 
 /* INVALID_ARGUMENT for a stream on a device without streams, and as pool_enter(). */
 raffia_status pool_check_stream(const struct raffia_pool *pool, raffia_stream stream);
@@ -268,22 +299,5 @@ void pool_judge_address(struct raffia_pool *pool, const void *address,
 /* No lock held. Returns BAD_ADDRESS. */
 raffia_status pool_refuse_address(const struct raffia_pool *pool, const char *verb,
                                   const struct pool_bad_address *verdict);
-
-/* ---- guards (guard.c) -------------------------------------------------------------------------
- */
-
-/* Where a pattern was overwritten. */
-struct pool_damage {
-    raffia_block block;
-    size_t distance; /* of the first damaged byte from the end of the block */
-};
-
-/* Pool lock held, for both: the pattern of a block must be complete whenever a check looks. */
-void pool_guard_write(struct raffia_pool *pool, const struct space_block *block);
-bool pool_guard_intact(const struct raffia_pool *pool, const struct space_block *block,
-                       struct pool_damage *damage);
-
-/* No lock held. Freezes the pool; returns CORRUPT. */
-raffia_status pool_report_damage(struct raffia_pool *pool, const struct pool_damage *damage);
 
 #endif

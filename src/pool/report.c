@@ -1,5 +1,7 @@
 /* What a pool says of itself. */
 #include "core/checked.h"
+#include "core/log.h"
+#include "core/text.h"
 #include "pool/pool_internal.h"
 
 void pool_describe_block(const struct raffia_pool *pool, const struct space_block *block,
@@ -175,6 +177,28 @@ static raffia_status read_back(struct raffia_pool *pool)
     return status;
 }
 
+/* Growth lock held. Bytes that were read back and lie in smaller pages than the pool was made of:
+ * each chunk had the right ones when it came. */
+static size_t split_bytes(const struct raffia_pool *pool)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < pool->slot_count; i++) {
+        const struct driver_page_evidence *evidence = &pool->slots[i].loan.evidence;
+        if (pool->slots[i].state == POOL_SLOT_MAPPED && evidence->verified)
+            bytes += pool_slot_bytes(pool, i) - evidence->conforming;
+    }
+    return bytes;
+}
+
+static void warn_of_split(const struct raffia_pool *pool, size_t bytes)
+{
+    char split[CORE_SIZE_TEXT_MAX], page[CORE_SIZE_TEXT_MAX];
+    core_log_warn("pool '%s': %s lie in pages of less than %s by now: the kernel has split "
+                  "transparent pages; hugetlb pages stay whole",
+                  pool->name, core_format_size(bytes, split),
+                  core_format_size(pool->page_size, page));
+}
+
 raffia_status raffia_pool_verify(raffia_pool *pool, raffia_page_report *report)
 {
     raffia_status status = pool_enter(pool);
@@ -182,11 +206,16 @@ raffia_status raffia_pool_verify(raffia_pool *pool, raffia_page_report *report)
         return status;
     pthread_mutex_lock(&pool->growth_lock);
     status = read_back(pool);
+    const size_t split = split_bytes(pool);
+    const bool news = split && !pool->split_told;
+    pool->split_told = pool->split_told || news;
     core_lock_take(&pool->lock);
     pool_refresh_report(pool);
     if (!status && report)
         *report = pool->report;
     core_lock_leave(&pool->lock);
     pthread_mutex_unlock(&pool->growth_lock);
+    if (news)
+        warn_of_split(pool, split);
     return status;
 }

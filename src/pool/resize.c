@@ -1,7 +1,7 @@
 /* Blocks that grow and shrink where they are. */
 #include "core/checked.h"
 #include "core/text.h"
-#include "pool/pool_internal.h"
+#include "pool/guard.h"
 
 /* Pool lock held. */
 static void count_resize(struct raffia_pool *pool, size_t old_bytes, size_t new_bytes)
@@ -14,10 +14,8 @@ static void count_resize(struct raffia_pool *pool, size_t old_bytes, size_t new_
 struct resizing {
     size_t bytes; /* guard included */
     bool found;
-    bool intact;
     struct space_block block; /* as it was before */
     struct pool_bad_address verdict;
-    struct pool_damage damage;
 };
 
 /* Pool lock held. */
@@ -26,11 +24,10 @@ static raffia_status resize_in_place(struct raffia_pool *pool, const void *addre
 {
     struct space_block *block = &resizing->block, after;
     resizing->found = pool_find_live(pool, address, block);
-    resizing->intact = !resizing->found || pool_guard_intact(pool, block, &resizing->damage);
-    if (!resizing->found)
+    if (!resizing->found) {
         pool_judge_address(pool, address, &resizing->verdict);
-    if (!resizing->found || !resizing->intact)
         return RAFFIA_ERROR_BAD_ADDRESS;
+    }
     if (resizing->bytes > pool->range_bytes - block->offset)
         return RAFFIA_ERROR_OUT_OF_MEMORY;
     raffia_status status = space_resize(pool->space, block->handle, resizing->bytes);
@@ -39,7 +36,6 @@ static raffia_status resize_in_place(struct raffia_pool *pool, const void *addre
     if (status)
         return status;
     count_resize(pool, block->bytes, after.bytes);
-    pool_guard_write(pool, &after);
     return RAFFIA_OK;
 }
 
@@ -111,16 +107,13 @@ static raffia_status refuse(const struct raffia_pool *pool, const void *address,
                       core_format_size(bytes, asked));
 }
 
-raffia_status raffia_pool_resize(raffia_pool *pool, void *address, size_t bytes)
+raffia_status pool_resize_plain(struct raffia_pool *pool, const void *address, size_t bytes)
 {
     struct resizing resizing;
-    raffia_status status = pool_enter_to_change(pool);
-    if (status)
-        return status;
     if (!core_add(bytes ? bytes : pool->granule, pool->guard_bytes, &resizing.bytes))
         resizing.bytes = RAFFIA_NONE; /* more than any range has */
     core_lock_take(&pool->lock);
-    status = resize_in_place(pool, address, &resizing);
+    raffia_status status = resize_in_place(pool, address, &resizing);
     core_lock_leave(&pool->lock);
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !(pool->flags & RAFFIA_POOL_FIXED)) {
         pthread_mutex_lock(&pool->growth_lock);
@@ -129,9 +122,16 @@ raffia_status raffia_pool_resize(raffia_pool *pool, void *address, size_t bytes)
     }
     if (!resizing.found)
         return pool_refuse_address(pool, "resize", &resizing.verdict);
-    if (!resizing.intact)
-        return pool_report_damage(pool, &resizing.damage);
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY)
         return refuse(pool, address, bytes, &resizing);
     return status;
+}
+
+raffia_status raffia_pool_resize(raffia_pool *pool, void *address, size_t bytes)
+{
+    raffia_status status = pool_enter_to_change(pool);
+    if (status)
+        return status;
+    return pool->guard ? pool_resize_guarded(pool, address, bytes)
+                       : pool_resize_plain(pool, address, bytes);
 }

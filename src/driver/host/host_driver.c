@@ -5,7 +5,7 @@
 const struct driver host_driver = {
     .name = "host",
     .capabilities = DRIVER_CAN_REMAP | DRIVER_CAN_ALIAS | DRIVER_CAN_EXPORT | DRIVER_CAN_VERIFY |
-                    DRIVER_CPU_ACCESSIBLE | DRIVER_SURVIVES_FORK,
+                    DRIVER_CPU_ACCESSIBLE | DRIVER_SURVIVES_FORK | DRIVER_CAN_PROTECT,
 
     .devices = host_devices,
     .device_info = host_device_info,
