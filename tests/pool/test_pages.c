@@ -68,9 +68,10 @@ static void b10_smaller_pages_never_join_a_pool(void **state)
     raffia_fallback_reason reason;
     void *block = NULL;
     plan.initial_bytes = 2 * TEST_CHUNK;
+    /* Twice, because the store asks once more. */
     assert_ok(sim_configure(0, &(struct sim_config){.page_count = 1,
                                                     .pages = {{RAFFIA_PAGE_DEVICE, TEST_PAGE}},
-                                                    .smaller_pages = 1}));
+                                                    .smaller_pages = 2}));
     assert_true(pool_create(&plan, &pool, &reason) != RAFFIA_OK);
     assert_int_equal(reason, RAFFIA_REASON_SMALLER);
     assert_null(pool);
@@ -81,7 +82,7 @@ static void b10_smaller_pages_never_join_a_pool(void **state)
     char *first = must_alloc(pool, TEST_CHUNK);
     assert_ok(sim_configure(0, &(struct sim_config){.page_count = 1,
                                                     .pages = {{RAFFIA_PAGE_DEVICE, TEST_PAGE}},
-                                                    .smaller_pages = 1}));
+                                                    .smaller_pages = 2}));
     assert_true(raffia_pool_alloc(pool, 2 * TEST_CHUNK, 0, &block) != RAFFIA_OK);
     assert_null(block);
     const raffia_pool_stats stats = stats_of(pool);
