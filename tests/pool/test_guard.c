@@ -3,6 +3,7 @@
 #include "support/cmocka.h"
 #include "support/log_capture.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -292,6 +293,38 @@ static void a_guard_that_cannot_be_read_is_passed_over(void **state)
     drop_pool(pool);
 }
 
+enum { THREADS = 3, ROUNDS = 150 };
+
+static void *come_and_go(void *argument)
+{
+    raffia_pool *pool = argument;
+    for (size_t i = 0; i < ROUNDS; i++) {
+        void *block = NULL;
+        const raffia_status status = i % 2 ? raffia_pool_alloc_on(pool, NULL, 1 + 37 * i, 0, &block)
+                                           : raffia_pool_alloc(pool, 1 + 37 * i, 0, &block);
+        if (status || raffia_pool_resize(pool, block, 1 + 17 * i) || raffia_pool_free(pool, block))
+            return argument; /* which says that it went wrong */
+    }
+    return NULL;
+}
+
+static void guards_are_looked_at_while_blocks_come_and_go(void **state)
+{
+    (void)state;
+    raffia_pool *pool = make_guarded();
+    pthread_t threads[THREADS];
+    void *wrong;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, pool), 0);
+    for (int i = 0; i < ROUNDS; i++)
+        assert_ok(raffia_pool_check_guards(pool, NULL));
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], &wrong);
+        assert_null(wrong);
+    }
+    drop_pool(pool);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, set_up_device)
@@ -309,6 +342,7 @@ int main(void)
         TEST(b9_an_overrun_in_an_orphaned_pool_is_still_told),
         TEST(b9_memory_out_of_the_cpus_reach_is_guarded_by_the_device),
         TEST(a_guard_that_cannot_be_read_is_passed_over),
+        TEST(guards_are_looked_at_while_blocks_come_and_go),
     };
     return cmocka_run_group_tests_name("pool guards", tests, NULL, NULL);
 }
