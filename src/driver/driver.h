@@ -42,6 +42,9 @@ enum driver_capability {
     DRIVER_HAS_PEERS = 1u << 8,       /* set_access() for other devices */
     DRIVER_SURVIVES_FORK = 1u << 9,   /* a forked child may go on using its own new objects */
     DRIVER_CAN_PROTECT = 1u << 10,    /* set_access() for the device itself, on any whole pages */
+    DRIVER_REUSE_BY_EVENT = 1u << 11, /* the CPU writes its memory in no stream's order (pinned): a
+                                         block is handed out again only after an event behind its
+                                         last use, even on the same stream */
 };
 
 /* Native handles. Each driver knows what it points at; nobody else looks. */
