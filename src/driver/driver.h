@@ -85,7 +85,8 @@ struct driver_page_evidence {
 /* Kinds of default stream (CUDA's "legacy" and "per thread"). */
 enum driver_default_stream {
     DRIVER_DEFAULT_STREAM_NONE = 0, /* no streams on this device */
-    DRIVER_DEFAULT_STREAM_LEGACY,   /* one for the process, waits for all others */
+    DRIVER_DEFAULT_STREAM_LEGACY,   /* one for the process, waits for all others; for those of
+                                       stream_create() only if the driver likes: use events */
     DRIVER_DEFAULT_STREAM_PER_THREAD,
 };
 

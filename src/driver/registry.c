@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "core/settings.h"
 #include "core/text.h"
+#include "driver/cuda/cuda_driver.h"
 #include "driver/driver.h"
 #include "driver/host/host.h"
 #include "driver/sim/sim.h"
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct driver *const drivers[] = {&host_driver, &sim_driver};
+static const struct driver *const drivers[] = {&host_driver, &cuda_driver, &sim_driver};
 
 static const char *default_name(void)
 {
@@ -19,7 +20,8 @@ static const char *default_name(void)
         return "cuda:0";
     case CORE_DRIVER_SIM:
         return "sim:0";
-    case CORE_DRIVER_AUTO: /* takes a GPU where a driver for one is part of the build */
+    case CORE_DRIVER_AUTO:
+        return cuda_is_present() ? "cuda:0" : "host";
     case CORE_DRIVER_HOST:
         break;
     }
@@ -34,13 +36,16 @@ static const struct driver *find_driver(const char *name, size_t length)
     return NULL;
 }
 
-static raffia_status refuse_name(const char *name, size_t length)
+static raffia_status refuse_name(const char *name)
 {
-    if (length == 4 && strncmp(name, "cuda", 4) == 0)
-        return core_error(RAFFIA_ERROR_UNSUPPORTED,
-                          "device '%s': this version has no CUDA driver; use 'host'", name);
     return core_error(RAFFIA_ERROR_NOT_FOUND,
-                      "there is no device '%.40s'; devices are called 'host' or 'sim:0'", name);
+                      "there is no device '%.40s'; devices are called 'host', 'cuda:0' or 'sim:0'",
+                      name);
+}
+
+static raffia_status count_devices(const struct driver *driver, const char *name, int *count_p)
+{
+    return driver->devices(count_p) ? core_error_prefix("device '%.40s'", name) : RAFFIA_OK;
 }
 
 raffia_status driver_open_index(int index, struct driver_device *device_p)
@@ -49,9 +54,9 @@ raffia_status driver_open_index(int index, struct driver_device *device_p)
     const size_t length = strcspn(name, ":");
     const struct driver *driver = find_driver(name, length);
     if (!driver)
-        return refuse_name(name, length);
+        return refuse_name(name);
     int count;
-    raffia_status status = driver->devices(&count);
+    raffia_status status = count_devices(driver, name, &count);
     if (status)
         return status;
     if (index < 0 || index >= count)
@@ -69,12 +74,12 @@ raffia_status driver_open(const char *name, struct driver_device *device_p)
     size_t length = strcspn(name, ":");
     const struct driver *driver = find_driver(name, length);
     if (!driver)
-        return refuse_name(name, length);
+        return refuse_name(name);
     uint64_t index = 0;
     if (name[length] == ':' && core_parse_count(name + length + 1, INT_MAX, &index) != RAFFIA_OK)
         return core_error_prefix("device '%.40s'", name);
     int count;
-    raffia_status status = driver->devices(&count);
+    raffia_status status = count_devices(driver, name, &count);
     if (status)
         return status;
     if (index >= (uint64_t)count)

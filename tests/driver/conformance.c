@@ -148,7 +148,8 @@ int conformance_run(const char *name, const struct conformance *what)
     struct subject s = {.device = what->device,
                         .driver = what->device.driver,
                         .index = what->device.index,
-                        .has_fault_points = what->has_fault_points};
+                        .has_fault_points = what->has_fault_points,
+                        .streams_ignore_default = what->streams_ignore_default};
     if (s.driver->device_info(s.index, &s.info)) {
         fprintf(stderr, "%s: no device to test: %s\n", name, raffia_last_error());
         return 1;

@@ -9,7 +9,8 @@
 /* The device under test, and what the suite cannot find out by itself. */
 struct conformance {
     struct driver_device device;
-    bool has_fault_points; /* the driver's calls can be failed by core/fault.h */
+    bool has_fault_points;       /* the driver's calls can be failed by core/fault.h */
+    bool streams_ignore_default; /* those of stream_create() do not wait for the default stream */
 };
 
 /* Runs the suite; `name` heads its report. Returns the number of tests that failed. Kinds of pages
@@ -24,6 +25,7 @@ struct subject {
     const struct driver *driver; /* of the device */
     int index;                   /* of the device */
     bool has_fault_points;
+    bool streams_ignore_default;
     raffia_device_info info;
 };
 

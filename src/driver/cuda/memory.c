@@ -1,0 +1,60 @@
+/* The regular path, and host memory pinned for the device. */
+#include "driver/cuda/context.h"
+#include "driver/cuda/failure.h"
+#include "driver/cuda/verbs.h"
+
+raffia_status cuda_mem_alloc(int index, size_t bytes, void **address_p)
+{
+    struct cuda_scope scope;
+    raffia_status status = cuda_enter_beside_capture(&scope, index, "mem_alloc");
+    if (status)
+        return status;
+    CUdeviceptr address = 0;
+    CUresult result = CUDA_CALL(cuMemAlloc_v2, &address, bytes);
+    cuda_leave(&scope);
+    if (result)
+        return cuda_failed(index, result, "cannot allocate %zu bytes of device memory", bytes);
+    *address_p = (void *)(uintptr_t)address;
+    return RAFFIA_OK;
+}
+
+raffia_status cuda_mem_free(int index, void *address, size_t bytes)
+{
+    struct cuda_scope scope;
+    raffia_status status = cuda_enter_giving_back(&scope, index, "mem_free");
+    if (status)
+        return status;
+    CUresult result = CUDA_GIVE_BACK(cuMemFree_v2, (uintptr_t)address);
+    cuda_leave(&scope);
+    return result ? cuda_failed(index, result, "cannot free %zu bytes at %p", bytes, address)
+                  : RAFFIA_OK;
+}
+
+/* Pinned for every context of the process. A refusal leaves nothing behind: the driver, unlike the
+ * CUDA runtime, keeps no last error that the next call of somebody else would find. */
+raffia_status cuda_host_register(int index, void *at, size_t bytes)
+{
+    struct cuda_scope scope;
+    raffia_status status = cuda_enter_beside_capture(&scope, index, "host_register");
+    if (status)
+        return status;
+    CUresult result = CUDA_CALL(cuMemHostRegister_v2, at, bytes, CUDA_API_MEMHOSTREGISTER_PORTABLE);
+    cuda_leave(&scope);
+    return result
+               ? cuda_failed(index, result,
+                             "cannot pin %zu bytes of host memory at %p (see ulimit -l)", bytes, at)
+               : RAFFIA_OK;
+}
+
+raffia_status cuda_host_unregister(int index, void *at, size_t bytes)
+{
+    struct cuda_scope scope;
+    raffia_status status = cuda_enter_giving_back(&scope, index, "host_unregister");
+    if (status)
+        return status;
+    CUresult result = CUDA_GIVE_BACK(cuMemHostUnregister, at);
+    cuda_leave(&scope);
+    return result ? cuda_failed(index, result, "cannot unpin %zu bytes of host memory at %p", bytes,
+                                at)
+                  : RAFFIA_OK;
+}

@@ -1,0 +1,94 @@
+/*
+ * Streams. The handles are CUDA's own, so a caller may hand in any stream of the device's primary
+ * context: NULL is the legacy default stream, 2 the per-thread one, as in CUDA's headers.
+ *
+ * Streams made here do not wait for the legacy default stream, nor it for them: what a framework
+ * does there must not hold up a load.
+ */
+#include "driver/cuda/context.h"
+#include "driver/cuda/failure.h"
+#include "driver/cuda/verbs.h"
+
+raffia_status cuda_stream_create(int index, driver_stream *stream_p)
+{
+    struct cuda_scope scope;
+    raffia_status status = cuda_enter_beside_capture(&scope, index, "stream_create");
+    if (status)
+        return status;
+    CUstream stream = NULL;
+    CUresult result = CUDA_CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    cuda_leave(&scope);
+    if (result)
+        return cuda_failed(index, result, "cannot create a stream");
+    *stream_p = stream;
+    return RAFFIA_OK;
+}
+
+raffia_status cuda_stream_destroy(int index, driver_stream stream)
+{
+    struct cuda_scope scope;
+    raffia_status status = cuda_enter_giving_back(&scope, index, "stream_destroy");
+    if (status)
+        return status;
+    CUresult result = CUDA_GIVE_BACK(cuStreamDestroy_v2, stream);
+    cuda_leave(&scope);
+    return result ? cuda_failed(index, result, "cannot destroy the stream %p", stream) : RAFFIA_OK;
+}
+
+raffia_status cuda_stream_id(int index, driver_stream stream, uint64_t *id_p)
+{
+    struct cuda_scope scope;
+    raffia_status status = cuda_enter(&scope, index, "stream_id");
+    if (status)
+        return status;
+    unsigned long long id = 0;
+    CUresult result = CUDA_CALL(cuStreamGetId, stream, &id);
+    cuda_leave(&scope);
+    if (result)
+        return cuda_failed(index, result, "%p is no stream of the device", stream);
+    *id_p = id;
+    return RAFFIA_OK;
+}
+
+enum driver_default_stream cuda_default_stream(int index)
+{
+    const bool usable = !cuda_is_forked() && cuda_library_presence() == CUDA_READY && index >= 0 &&
+                        index < cuda_library.device_count;
+    return usable ? DRIVER_DEFAULT_STREAM_LEGACY : DRIVER_DEFAULT_STREAM_NONE;
+}
+
+/* The legacy default stream cannot be recorded, but while another that waits for it is, its use
+ * would spoil the record: it is to be left alone just the same. */
+raffia_status cuda_stream_is_capturing(int index, driver_stream stream, bool *capturing_p)
+{
+    struct cuda_scope scope;
+    raffia_status status = cuda_enter(&scope, index, "stream_is_capturing");
+    if (status)
+        return status;
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult result = CUDA_CALL(cuStreamIsCapturing, stream, &capture);
+    cuda_leave(&scope);
+    if (result && result != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        return cuda_failed(index, result, "cannot ask whether the stream %p is captured", stream);
+    *capturing_p =
+        result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || capture != CU_STREAM_CAPTURE_STATUS_NONE;
+    return RAFFIA_OK;
+}
+
+/* Nothing is kept for a stream. */
+raffia_status cuda_stream_retire(int index, driver_stream stream)
+{
+    (void)stream;
+    return cuda_check(index, "stream_retire");
+}
+
+raffia_status cuda_stream_wait(int index, driver_stream stream)
+{
+    struct cuda_scope scope;
+    raffia_status status = cuda_enter(&scope, index, "stream_wait");
+    if (status)
+        return status;
+    CUresult result = CUDA_CALL(cuStreamSynchronize, stream);
+    cuda_leave(&scope);
+    return result ? cuda_failed(index, result, "waiting for the stream %p", stream) : RAFFIA_OK;
+}
