@@ -8,15 +8,16 @@
 
 #define FAKE_DECLARE(symbol, name, version, parameters) FAKE_CUDA_API CUresult symbol parameters;
 CUDA_API_FUNCTIONS(FAKE_DECLARE)
-CUDA_API_OPTIONAL(FAKE_DECLARE) CUDA_API_FINDER(FAKE_DECLARE)
+CUDA_API_OPTIONAL(FAKE_DECLARE)
+CUDA_API_FINDER(FAKE_DECLARE)
 #undef FAKE_DECLARE
 
-    enum fake_function {
+enum fake_function {
 #define FAKE_ENUM(symbol, name, version, parameters) FAKE_##symbol,
-        CUDA_API_FUNCTIONS(FAKE_ENUM) CUDA_API_OPTIONAL(FAKE_ENUM)
+    CUDA_API_FUNCTIONS(FAKE_ENUM) CUDA_API_OPTIONAL(FAKE_ENUM)
 #undef FAKE_ENUM
-            FAKE_FUNCTION_COUNT
-    };
+        FAKE_FUNCTION_COUNT
+};
 
 /* Takes the lock, counts the call and returns what it must fail with at once, if anything. */
 CUresult fake_enter(enum fake_function function);

@@ -10,7 +10,7 @@ CUDA_API_FINDER(DECLARE)
 #undef DECLARE
 
 #define ROW(symbol, name, version, parameters) {#name, version, (void *)symbol},
-    static const struct {
+static const struct {
     const char *name;
     int version;
     void *function;
