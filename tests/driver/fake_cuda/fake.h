@@ -6,12 +6,6 @@
 
 #include "fake_cuda.h"
 
-#define FAKE_DECLARE(symbol, name, version, parameters) FAKE_CUDA_API CUresult symbol parameters;
-CUDA_API_FUNCTIONS(FAKE_DECLARE)
-CUDA_API_OPTIONAL(FAKE_DECLARE)
-CUDA_API_FINDER(FAKE_DECLARE)
-#undef FAKE_DECLARE
-
 enum fake_function {
 #define FAKE_ENUM(symbol, name, version, parameters) FAKE_##symbol,
     CUDA_API_FUNCTIONS(FAKE_ENUM) CUDA_API_OPTIONAL(FAKE_ENUM)

@@ -20,6 +20,13 @@
 
 #define FAKE_CUDA_DEVICES_MAX 4
 
+/* The functions themselves, for tests that play another user of CUDA in the process. */
+#define FAKE_DECLARE(symbol, name, version, parameters) FAKE_CUDA_API CUresult symbol parameters;
+CUDA_API_FUNCTIONS(FAKE_DECLARE)
+CUDA_API_OPTIONAL(FAKE_DECLARE)
+CUDA_API_FINDER(FAKE_DECLARE)
+#undef FAKE_DECLARE
+
 /* Zero in any field is the default. */
 struct fake_cuda_config {
     int devices;          /* 1; -1 = none */
