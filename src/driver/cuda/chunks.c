@@ -50,6 +50,19 @@ raffia_status cuda_check_spec(const struct cuda_device *device,
     return RAFFIA_OK;
 }
 
+/* A device may have fabric handles as far as its hardware goes, and no fabric to use them in: only
+ * the attempt tells. */
+static raffia_status refuse(const struct cuda_device *device, CUresult result,
+                            const struct driver_chunk_spec *spec)
+{
+    return cuda_failed(device->index, result, "cannot take %zu bytes of device memory%s",
+                       spec->bytes,
+                       spec->handle == DRIVER_HANDLE_FABRIC
+                           ? " with a fabric handle (they need a fabric manager and an IMEX "
+                             "channel, /dev/nvidia-caps-imex-channels)"
+                           : "");
+}
+
 static raffia_status create(const struct cuda_device *device, const struct driver_chunk_spec *spec,
                             driver_chunk *chunk_p, raffia_fallback_reason *reason)
 {
@@ -68,8 +81,7 @@ static raffia_status create(const struct cuda_device *device, const struct drive
     if (result) {
         core_free(chunk);
         *reason = reason_of(result);
-        return cuda_failed(device->index, result, "cannot take %zu bytes of device memory",
-                           spec->bytes);
+        return refuse(device, result, spec);
     }
     *chunk_p = chunk;
     return RAFFIA_OK;

@@ -91,7 +91,9 @@ static raffia_status import(const struct cuda_device *device, enum driver_handle
                                 cuda_handle_type(type));
     if (result) {
         core_free(chunk);
-        return cuda_failed(device->index, result, "cannot import a chunk of %zu bytes",
+        return cuda_failed(device->index, result,
+                           "cannot import a chunk of %zu bytes (is the handle one that a "
+                           "process with CUDA exported?)",
                            spec->bytes);
     }
     *chunk_p = chunk;
