@@ -67,6 +67,24 @@ bool sim_is_device_memory(const void *at)
     return false;
 }
 
+static void *twin_address(const struct sim_spans *spans, const void *at)
+{
+    const struct sim_span *span = sim_spans_at(spans, at);
+    return span && span->owner ? (char *)span->owner + ((uintptr_t)at - span->start) : NULL;
+}
+
+void *sim_real_address(const void *at)
+{
+    for (int i = 0; at && i < SIM_DEVICES_MAX; i++) {
+        void *real = twin_address(&sim_devices[i].ranges, at);
+        if (!real)
+            real = twin_address(&sim_devices[i].blocks, at);
+        if (real)
+            return real;
+    }
+    return (void *)(uintptr_t)at;
+}
+
 static bool overlaps(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {
     uintptr_t a_start = (uintptr_t)a, b_start = (uintptr_t)b;
