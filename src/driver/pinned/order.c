@@ -1,4 +1,4 @@
-/* Order and copies: those of the GPU. */
+/* Order: that of the GPU. */
 #include "driver/pinned/verbs.h"
 
 enum driver_default_stream pinned_default_stream(int index)
@@ -77,25 +77,4 @@ raffia_status pinned_stream_wait_event(int index, driver_stream stream, driver_e
 {
     const struct driver_device gpu = pinned_gpu(index);
     return gpu.driver->stream_wait_event(gpu.index, stream, event);
-}
-
-raffia_status pinned_copy(int index, driver_stream stream, void *destination, const void *source,
-                          size_t bytes)
-{
-    const struct driver_device gpu = pinned_gpu(index);
-    return gpu.driver->copy(gpu.index, stream, destination, source, bytes);
-}
-
-raffia_status pinned_copy_batch(int index, driver_stream stream, const struct driver_copy *copies,
-                                size_t count)
-{
-    const struct driver_device gpu = pinned_gpu(index);
-    return gpu.driver->copy_batch(gpu.index, stream, copies, count);
-}
-
-raffia_status pinned_fill(int index, driver_stream stream, void *destination, unsigned char value,
-                          size_t bytes)
-{
-    const struct driver_device gpu = pinned_gpu(index);
-    return gpu.driver->fill(gpu.index, stream, destination, value, bytes);
 }

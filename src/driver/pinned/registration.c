@@ -11,26 +11,42 @@
 #define SHRINK    8u
 #define TRIES_MAX 3
 
+/* The piece that begins at `start`; a device that lost its context lost it already. */
+static raffia_status unregister_piece(struct driver_device gpu, char *at, size_t bytes)
+{
+    raffia_status status = gpu.driver->host_unregister(gpu.index, at, bytes);
+    if (!status)
+        return RAFFIA_OK;
+    struct core_error_record cause;
+    core_error_save(&cause);
+    bool lost = gpu.driver->context_state(gpu.index) == RAFFIA_ERROR_DRIVER;
+    return lost ? RAFFIA_OK : core_error_restore(&cause);
+}
+
 raffia_status pinned_unregister(int index, struct pinned_registration *registration)
 {
     const struct driver_device gpu = pinned_gpu(index);
     while (registration->registered > 0) {
         size_t start =
             (registration->registered - 1) / registration->piece_bytes * registration->piece_bytes;
-        raffia_status status = gpu.driver->host_unregister(gpu.index, registration->at + start,
-                                                           registration->registered - start);
-        if (status) {
-            struct core_error_record cause;
-            core_error_save(&cause);
-            /* With its context went what was registered in it. */
-            if (gpu.driver->context_state(gpu.index) == RAFFIA_ERROR_DRIVER)
-                start = 0;
-            else
-                return core_error_restore(&cause);
-        }
+        raffia_status status =
+            unregister_piece(gpu, registration->at + start, registration->registered - start);
+        if (status)
+            return status;
+        pinned_piece_drop(registration->at + start);
         registration->registered = start;
     }
     return RAFFIA_OK;
+}
+
+static raffia_status register_piece(struct driver_device gpu, char *at, size_t bytes)
+{
+    if (!pinned_piece_add(at, bytes))
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    raffia_status status = gpu.driver->host_register(gpu.index, at, bytes);
+    if (status)
+        pinned_piece_drop(at);
+    return status;
 }
 
 static raffia_status register_pieces(int index, struct pinned_registration *registration)
@@ -39,8 +55,8 @@ static raffia_status register_pieces(int index, struct pinned_registration *regi
     while (registration->registered < registration->bytes) {
         size_t bytes =
             core_min(registration->piece_bytes, registration->bytes - registration->registered);
-        raffia_status status = gpu.driver->host_register(
-            gpu.index, registration->at + registration->registered, bytes);
+        raffia_status status =
+            register_piece(gpu, registration->at + registration->registered, bytes);
         if (status) {
             struct core_error_record cause;
             core_error_save(&cause);

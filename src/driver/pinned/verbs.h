@@ -26,6 +26,14 @@ raffia_status pinned_register(int index, void *at, size_t bytes, raffia_page_off
  * be tried again. Of a GPU whose context is lost there is nothing to take away. */
 raffia_status pinned_unregister(int index, struct pinned_registration *registration);
 
+/* pieces.c. Puts a registered piece on record; false, with the error recorded, if there is no
+ * memory for it. */
+bool pinned_piece_add(const void *at, size_t bytes);
+void pinned_piece_drop(const void *at);
+
+/* How many of `bytes` at the address lie in one registered piece, or before the next one. */
+size_t pinned_reach(const void *at, size_t bytes);
+
 /* chunks.c */
 raffia_status pinned_range_reserve(int index, size_t bytes, size_t alignment, void **base_p);
 raffia_status pinned_range_release(int index, void *base, size_t bytes);
@@ -61,6 +69,8 @@ raffia_status pinned_event_record(int index, driver_event event, driver_stream s
 raffia_status pinned_event_done(int index, driver_event event, bool *done_p);
 raffia_status pinned_event_wait(int index, driver_event event);
 raffia_status pinned_stream_wait_event(int index, driver_stream stream, driver_event event);
+
+/* copies.c */
 raffia_status pinned_copy(int index, driver_stream stream, void *destination, const void *source,
                           size_t bytes);
 raffia_status pinned_copy_batch(int index, driver_stream stream, const struct driver_copy *copies,

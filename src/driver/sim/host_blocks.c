@@ -14,6 +14,9 @@ static raffia_status take(struct sim_device *device, size_t bytes, void **at_p)
     if (!bytes || !core_align_up(bytes, SIM_BASE_PAGE, &whole))
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "sim:%d: %zu bytes are no host memory",
                           device->index, bytes);
+    if (device->config.refuses_host_alloc)
+        return core_error(RAFFIA_ERROR_OUT_OF_MEMORY, "sim:%d allocates no host memory",
+                          device->index);
     raffia_status status = sim_spans_reserve(&device->host_blocks, 1);
     if (status)
         return status;

@@ -60,6 +60,10 @@ struct sim_config {
     unsigned smaller_pages;    /* so many of the next chunk_map() deliver 4 KiB pages, and succeed;
                                   page_size_of() tells the truth */
 
+    /* Refusals of host memory. */
+    size_t register_bytes_max; /* host_register() of more at once is refused; 0 = any is taken */
+    bool refuses_host_alloc;
+
     /* What calls take, so that races can be provoked; microseconds. */
     unsigned alloc_us; /* range_reserve, chunk_create, chunk_import, mem_alloc, host_register */
     unsigned map_us;   /* chunk_map, set_access */

@@ -38,6 +38,11 @@ static raffia_status check_owner(struct sim_device *device, const struct sim_dev
     if (span && !sim_span_contains(span, at, bytes))
         return sim_misuse(device, "%s of %zu bytes at %p crosses the edge of a block of %zu", verb,
                           bytes, at, span->bytes);
+    /* A real driver looks up the memory of a copy by its start and refuses what goes beyond. */
+    span = sim_spans_first(&owner->registrations, at, bytes);
+    if (span && owner == device && !sim_span_contains(span, at, bytes))
+        return sim_misuse(device, "%s of %zu bytes at %p crosses the edge of a registration", verb,
+                          bytes, at);
     if (sim_spans_first(&owner->graves, at, bytes))
         return sim_misuse(device, "%s of %zu bytes at %p touches memory that was freed", verb,
                           bytes, at);
