@@ -156,7 +156,7 @@ raffia_status staging_take(struct staging *ring, struct staging_piece *piece, bo
 
 static raffia_status copy_slot(struct staging *ring, struct staging_slot *slot, size_t count)
 {
-    const struct driver_device device = ring->device;
+    const struct driver_device device = ring->copier;
     raffia_status status =
         count == 1 ? device.driver->copy(device.index, ring->stream, slot->copies->destination,
                                          slot->copies->source, slot->copies->bytes)
@@ -202,7 +202,7 @@ raffia_status staging_put(struct staging *ring, const struct staging_piece *piec
 static raffia_status fetch(struct staging *ring, struct staging_slot *slot,
                            const unsigned char *from, size_t bytes)
 {
-    const struct driver_device device = ring->device;
+    const struct driver_device device = ring->copier;
     raffia_status status =
         device.driver->copy(device.index, ring->stream, slot->memory, from, bytes);
     if (!status && ring->ordered)

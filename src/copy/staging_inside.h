@@ -26,7 +26,9 @@ struct staging {
     unsigned long generation; /* of the process; see core/process.h */
     struct staging_shape shape;
     struct pinned_memory memory;
-    bool ordered; /* the device has streams */
+    struct driver_device copier; /* the device; or the pinned one, which cuts copies where pieces
+                                    end, if the memory is registered in more than one */
+    bool ordered;                /* the device has streams */
     driver_stream stream;
     struct staging_slot *slots[STAGING_SLOTS_MAX];
     double build_seconds;

@@ -38,7 +38,14 @@ static raffia_status take_memory(struct staging *ring, unsigned threads)
     if (!core_multiply(ring->shape.slot_bytes, ring->shape.slot_count, &bytes))
         return core_error(RAFFIA_ERROR_OVERFLOW, "%u slots of %zu bytes are too much",
                           ring->shape.slot_count, ring->shape.slot_bytes);
-    return pinned_take(ring->pinned_index, rungs, count, bytes, threads, &ring->memory);
+    status = pinned_take(ring->pinned_index, rungs, count, bytes, threads, &ring->memory);
+    if (status)
+        return status;
+    const struct pinned_registration *registration = &ring->memory.registration;
+    ring->copier = registration->registered > registration->piece_bytes
+                       ? (struct driver_device){&pinned_driver, ring->pinned_index}
+                       : ring->device;
+    return RAFFIA_OK;
 }
 
 static raffia_status make_slots(struct staging *ring)
