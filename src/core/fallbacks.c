@@ -59,14 +59,23 @@ void core_fallback(raffia_page_kind from_kind, size_t from_size, raffia_page_kin
              to_size ? raffia_page_kind_name(to_kind) : "");
 }
 
+/* Of a block of any size: rounded up to a power of two, or every size would take a row. */
+static size_t coarse(size_t bytes)
+{
+    size_t rounded = 1;
+    while (rounded < bytes && rounded <= SIZE_MAX / 2)
+        rounded *= 2;
+    return bytes ? rounded : 0;
+}
+
 /* SPEC B11: what has a good way out is no warning. */
 void core_fallback_pin(raffia_page_kind from_kind, size_t from_size, raffia_page_kind to_kind,
                        size_t to_size, const char *what, const char *detail)
 {
     const raffia_fallback_count step = {.from_kind = from_kind,
-                                        .from_size = from_size,
+                                        .from_size = coarse(from_size),
                                         .to_kind = to_kind,
-                                        .to_size = to_size,
+                                        .to_size = coarse(to_size),
                                         .reason = RAFFIA_REASON_PIN};
     uint64_t count = count_locked(&step);
     char from_text[CORE_SIZE_TEXT_MAX];
