@@ -76,10 +76,11 @@ static void *load_into_a_device(void *argument)
     for (;; atomic_fetch_add(&rounds, 1)) {
         raffia_model *there;
         unsigned char byte;
-        if (raffia_model_load(
-                model.path.text,
-                &LOAD_OPTIONS(.device = "sim:0", .threads = 2, .budget_bytes = 256 * KIB),
-                &there) ||
+        const raffia_load_options options = {.struct_size = sizeof options,
+                                             .device = "sim:0",
+                                             .threads = 2,
+                                             .budget_bytes = 256 * KIB};
+        if (raffia_model_load(model.path.text, &options, &there) ||
             raffia_model_read(there, raffia_model_tensor_at(there, 0), 0, &byte, 1))
             _exit(17);
         raffia_model_release(there);
