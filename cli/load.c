@@ -25,7 +25,9 @@ static const char documentation[] =
     "\v"
     "--verify checks every byte in memory: against the pattern if the model was made by `raffia "
     "make-model`, else against the file, read a second time in the plainest way. The report says "
-    "which.\n\n"
+    "which. What lies in a device is copied back for it.\n\n"
+    "Into a device whose memory the CPU cannot touch, as a GPU's, the bytes go through slots of "
+    "pinned memory (RAFFIA_LOAD_SLOT), as many as --budget has room for.\n\n"
     "With --pages try the pages fall back step by step (hugetlb, transparent, regular) and the "
     "report says why; with --pages on the load fails instead. --pages off is regular memory. "
     "Without the option RAFFIA_PAGES decides, and without that it is try.\n\n"
@@ -33,7 +35,8 @@ static const char documentation[] =
     "  raffia load model.safetensors --pages try --verify\n"
     "  raffia load models/llama --reader direct --threads 8 --repeat 5\n"
     "  raffia load model.safetensors --tensor 'model.layers.0.*' --checksum\n"
-    "  raffia load model.safetensors --extract lm_head.weight=head.bin\n\n"
+    "  raffia load model.safetensors --extract lm_head.weight=head.bin\n"
+    "  raffia load models/llama --device cuda:0 --verify\n\n"
     "Exit codes: 0 loaded (and verified), 1 not (standard error says why), 2 bad command line.";
 
 enum key {
@@ -229,18 +232,6 @@ static raffia_status load_once(const struct arguments *arguments, raffia_model *
     return status;
 }
 
-/* What follows a load; the model must be in memory that the CPU reads. */
-static raffia_status check_device(const struct arguments *arguments, raffia_device_info *info)
-{
-    raffia_status status = raffia_device_query(arguments->options.device, info);
-    if (!status && (arguments->verify || arguments->extracts.count) && !info->cpu_accessible)
-        return core_error(RAFFIA_ERROR_UNSUPPORTED,
-                          "--verify and --extract need memory that the CPU can read, and that of "
-                          "%s is not",
-                          info->name);
-    return status;
-}
-
 /* Loads `repeat` times; the last model is left in *model_p, whatever the result. */
 static raffia_status load_repeatedly(const struct arguments *arguments,
                                      struct load_outcome *outcome, raffia_model **model_p)
@@ -282,7 +273,7 @@ static int load(const struct arguments *arguments)
     raffia_device_info device;
     raffia_model *model = NULL;
     struct load_outcome outcome = {.path = arguments->path, .reader = arguments->reader};
-    raffia_status status = check_device(arguments, &device);
+    raffia_status status = raffia_device_query(arguments->options.device, &device);
     if (!status) {
         outcome.device = device.name;
         outcome.reports = core_calloc(arguments->repeat, sizeof *outcome.reports);
@@ -297,6 +288,7 @@ static int load(const struct arguments *arguments)
     }
     int code = status ? cli_fail_last(arguments->json, failure_details(&outcome)) : CLI_OK;
     raffia_model_release(model);
+    raffia_load_release_staging();
     core_free(outcome.reports);
     return code;
 }

@@ -35,8 +35,14 @@ static void print_times(const struct load_outcome *outcome, const raffia_load_re
                cli_format_seconds(outcome->reports[outcome->runs - 1].total_seconds, most));
     }
     print_phase("open", median->open_seconds, 0);
+    if (median->pinned)
+        print_phase("context", median->context_seconds, 0);
     print_phase("map", median->map_seconds, 0);
+    if (median->pinned)
+        print_phase("ring", median->ring_seconds, 0);
     print_phase("read", median->read_seconds, bytes);
+    if (median->pinned)
+        print_phase("wait", median->wait_seconds, 0);
     if (outcome->model)
         print_phase("checksum", median->checksum_seconds, bytes);
 }
@@ -57,6 +63,19 @@ static void print_reading(const struct load_outcome *outcome, const raffia_load_
     if (report->direct_refusals)
         printf("  %-10s direct reading was refused for %llu window%s\n", "",
                (unsigned long long)report->direct_refusals, cli_plural(report->direct_refusals));
+}
+
+static void print_copying(const raffia_load_report *report)
+{
+    char bytes[CORE_SIZE_TEXT_MAX], slot[CORE_SIZE_TEXT_MAX], page[CORE_SIZE_TEXT_MAX];
+    if (!report->pinned)
+        return;
+    printf("  %-10s %s to the device in %llu cop%s through %u slot%s of %s, %s, in %s %s pages\n",
+           "copied", core_format_size(report->bytes_copied, bytes),
+           (unsigned long long)report->copies, report->copies == 1 ? "y" : "ies", report->slots,
+           cli_plural(report->slots), core_format_size(report->slot_bytes, slot), report->pinned,
+           core_format_size(report->staging_page_size, page),
+           raffia_page_kind_name(report->staging_page_kind));
 }
 
 static void print_pages(const raffia_page_report *pages)
@@ -110,6 +129,7 @@ static void print_text(const struct load_outcome *outcome, const raffia_load_rep
            core_format_size(median->memory_bytes, memory), outcome->device);
     print_times(outcome, median);
     print_reading(outcome, median);
+    print_copying(median);
     print_pages(&median->pages);
     print_process(outcome);
     if (outcome->verified)
@@ -126,6 +146,9 @@ static json_t *json_seconds(const struct load_outcome *outcome, const raffia_loa
     cli_json_real(seconds, "map", median->map_seconds);
     cli_json_real(seconds, "read", median->read_seconds);
     cli_json_real(seconds, "checksum", median->checksum_seconds);
+    cli_json_real(seconds, "context", median->context_seconds);
+    cli_json_real(seconds, "ring", median->ring_seconds);
+    cli_json_real(seconds, "wait", median->wait_seconds);
     cli_json_real(seconds, "min", outcome->reports[0].total_seconds);
     cli_json_real(seconds, "max", outcome->reports[outcome->runs - 1].total_seconds);
     for (unsigned i = 0; i < outcome->runs; i++)
@@ -147,6 +170,19 @@ static json_t *json_reading(const struct load_outcome *outcome, const raffia_loa
     cli_json_count(reader, "threads", report->threads);
     cli_json_count(reader, "staging_bytes", report->staging_bytes);
     return reader;
+}
+
+static json_t *json_copying(const raffia_load_report *report)
+{
+    json_t *copying = json_object();
+    cli_json_count(copying, "bytes", report->bytes_copied);
+    cli_json_count(copying, "copies", report->copies);
+    cli_json_count(copying, "slot_bytes", report->slot_bytes);
+    cli_json_count(copying, "slots", report->slots);
+    cli_json_text(copying, "pinned", report->pinned);
+    cli_json_text(copying, "page_kind", raffia_page_kind_name(report->staging_page_kind));
+    cli_json_count(copying, "page_size", report->staging_page_size);
+    return copying;
 }
 
 static json_t *json_process(const struct load_outcome *outcome)
@@ -200,6 +236,8 @@ static raffia_status print_json(const struct load_outcome *outcome,
         cli_json_real(root, "gb_per_second",
                       (double)median->bytes_total / median->total_seconds * 1e-9);
     cli_json_set(root, "reader", json_reading(outcome, median));
+    if (median->pinned)
+        cli_json_set(root, "copying", json_copying(median));
     cli_json_set(root, "pages", cli_json_pages(&median->pages));
     cli_json_set(root, "process", json_process(outcome));
     if (outcome->verified)

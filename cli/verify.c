@@ -23,6 +23,7 @@
 struct job {
     const raffia_model *model;
     bool by_pattern;
+    bool hidden; /* the CPU cannot read the tensors: they are copied back, piece by piece */
     uint64_t seed;
     atomic_size_t next; /* tensor to take */
     atomic_bool found;  /* a difference: no need to go on */
@@ -58,47 +59,68 @@ static size_t first_difference(const unsigned char *a, const unsigned char *b, s
     return i;
 }
 
-/* Compares one tensor with its file, read into `piece`. */
-static raffia_status compare_file(struct job *job, size_t index, const raffia_tensor *tensor,
-                                  int fd, unsigned char *piece)
+/* Room of one thread. */
+struct pieces {
+    unsigned char *file;   /* what the file holds */
+    unsigned char *memory; /* what memory holds, where the CPU cannot look itself */
+};
+
+/* *bytes_p becomes where the CPU finds a piece of the tensor. */
+static raffia_status look(const struct job *job, const raffia_tensor *tensor, size_t offset,
+                          size_t bytes, const struct pieces *pieces, const unsigned char **bytes_p)
 {
-    const unsigned char *data = tensor->data;
+    *bytes_p = job->hidden ? pieces->memory : (const unsigned char *)tensor->data + offset;
+    return job->hidden ? raffia_model_read(job->model, tensor, offset, pieces->memory, bytes)
+                       : RAFFIA_OK;
+}
+
+/* Compares one tensor with its file. */
+static raffia_status compare_file(struct job *job, size_t index, const raffia_tensor *tensor,
+                                  int fd, const struct pieces *pieces)
+{
+    const unsigned char *data;
     for (size_t done = 0; done < tensor->bytes && !atomic_load(&job->found);) {
         if (cli_interrupted())
             return core_error(RAFFIA_ERROR_CANCELLED, "interrupted while verifying");
         size_t bytes = core_min(tensor->bytes - done, PIECE_BYTES);
         raffia_status status =
-            input_read(tensor->file, fd, tensor->file_offset + done, piece, bytes);
+            input_read(tensor->file, fd, tensor->file_offset + done, pieces->file, bytes);
+        if (!status)
+            status = look(job, tensor, done, bytes, pieces, &data);
         if (status)
             return status;
-        if (memcmp(data + done, piece, bytes) != 0)
-            record(job, index, done + first_difference(data + done, piece, bytes));
+        if (memcmp(data, pieces->file, bytes) != 0)
+            record(job, index, done + first_difference(data, pieces->file, bytes));
         done += bytes;
     }
     return RAFFIA_OK;
 }
 
 static raffia_status check_by_file(struct job *job, size_t index, const raffia_tensor *tensor,
-                                   unsigned char *piece)
+                                   const struct pieces *pieces)
 {
     int fd;
     raffia_status status = input_open(tensor->file, &fd);
     if (status)
         return status;
-    status = compare_file(job, index, tensor, fd, piece);
+    status = compare_file(job, index, tensor, fd, pieces);
     close(fd);
     return status;
 }
 
-static raffia_status check_by_pattern(struct job *job, size_t index, const raffia_tensor *tensor)
+static raffia_status check_by_pattern(struct job *job, size_t index, const raffia_tensor *tensor,
+                                      const struct pieces *pieces)
 {
     uint64_t key = pattern_key(job->seed, tensor->name), bad;
-    const unsigned char *data = tensor->data;
+    const unsigned char *data;
     for (size_t done = 0; done < tensor->bytes && !atomic_load(&job->found);) {
         if (cli_interrupted())
             return core_error(RAFFIA_ERROR_CANCELLED, "interrupted while verifying");
         size_t bytes = core_min(tensor->bytes - done, PIECE_BYTES);
-        if (!pattern_check(key, done, data + done, bytes, &bad))
+        raffia_status status = look(job, tensor, done, bytes, pieces, &data);
+        if (status)
+            return status;
+        if (!pattern_check(key, done, data, bytes, &bad))
             record(job, index, bad);
         done += bytes;
     }
@@ -110,19 +132,20 @@ static raffia_status check_share(void *context, unsigned thread, unsigned thread
     (void)thread;
     (void)threads;
     struct job *job = context;
-    unsigned char *piece = core_malloc(PIECE_BYTES);
-    if (!piece)
+    unsigned char *room = core_malloc(2 * PIECE_BYTES);
+    if (!room)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    const struct pieces pieces = {room, room + PIECE_BYTES};
     raffia_status status = RAFFIA_OK;
     while (!status && !atomic_load(&job->found)) {
         size_t index = atomic_fetch_add(&job->next, 1);
         const raffia_tensor *tensor = raffia_model_tensor_at(job->model, index);
         if (!tensor)
             break;
-        status = job->by_pattern ? check_by_pattern(job, index, tensor)
-                                 : check_by_file(job, index, tensor, piece);
+        status = job->by_pattern ? check_by_pattern(job, index, tensor, &pieces)
+                                 : check_by_file(job, index, tensor, &pieces);
     }
-    core_free(piece);
+    core_free(room);
     return status;
 }
 
@@ -148,6 +171,7 @@ raffia_status verify_model(const raffia_model *model, unsigned threads,
     struct job job = {.model = model, .lock = PTHREAD_MUTEX_INITIALIZER};
     double started = core_clock_seconds();
     job.by_pattern = made_with_pattern(model, &job.seed);
+    job.hidden = raffia_model_report(model)->pinned != NULL;
     *result = (struct verify_result){
         .by_pattern = job.by_pattern,
         .seed = job.seed,

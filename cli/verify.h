@@ -21,7 +21,8 @@ struct verify_result {
 };
 
 /*
- * Compares every tensor of a loaded model whose memory the CPU can read. MISMATCH, with the result
+ * Compares every tensor of a loaded model, copied back if it lies in memory that the CPU cannot
+ * read. MISMATCH, with the result
  * filled in, if one differs; the sentence names tensor and offset.
  */
 raffia_status verify_model(const raffia_model *model, unsigned threads,

@@ -3,9 +3,10 @@
  * @brief The devices whose memory Raffia hands out.
  *
  * A device goes by a name: "host" is this machine's own memory and always there; "cuda:0" is the
- * first NVIDIA GPU; "sim:0" is a simulated device for tests. NULL, or an empty name, is the default
- * device of the process: `RAFFIA_DRIVER` = auto | cuda | host | sim, where auto takes a GPU if
- * there is one.
+ * first NVIDIA GPU; "sim:0" is a simulated device for tests; "pinned:cuda:0" is host memory that is
+ * registered with that GPU, so that it can be copied from and to directly. NULL, or an empty name,
+ * is the default device of the process: `RAFFIA_DRIVER` = auto | cuda | host | sim, where auto
+ * takes a GPU if there is one.
  */
 #ifndef RAFFIA_DEVICE_H
 #define RAFFIA_DEVICE_H
@@ -45,6 +46,14 @@ typedef struct raffia_device_info {
                                            being listed is no promise that any is free */
 } raffia_device_info;
 
+/** How memory that was to be pinned for a device is pinned, in bytes that exist now. */
+typedef struct raffia_pinned_usage {
+    size_t registered_bytes;       /**< registered in pieces as large as the setting `pin_piece` */
+    size_t smaller_pieces_bytes;   /**< registered, but in smaller pieces only */
+    size_t driver_allocated_bytes; /**< allocated by the device's driver, in its own pages */
+    size_t pageable_bytes;         /**< not pinned: copies of it are slower and not asynchronous */
+} raffia_pinned_usage;
+
 RAFFIA_BEGIN_DECLS
 
 /**
@@ -56,6 +65,15 @@ RAFFIA_BEGIN_DECLS
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_device_query(const char *name,
                                                               raffia_device_info *info);
+
+/**
+ * @brief How the memory of "pinned:" devices is pinned.
+ * @param name  the device it is pinned for, with or without "pinned:" before it
+ * @param usage receives the bytes
+ * @return as raffia_device_query(); #RAFFIA_ERROR_UNSUPPORTED if memory cannot be pinned for it
+ */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pinned_query(const char *name,
+                                                              raffia_pinned_usage *usage);
 
 RAFFIA_END_DECLS
 

@@ -74,7 +74,10 @@ typedef struct raffia_load_options {
     size_t struct_size; /**< sizeof(raffia_load_options) */
 
     /* Where to. At most one of pool, resource and memory is given. */
-    const char *device;           /**< NULL = default device; ignored if pool or memory is given */
+    const char *device;           /**< NULL = default device; ignored if pool or memory is given.
+                                       Memory that the CPU cannot touch will do, as a GPU's: the
+                                       bytes go there through pinned staging memory, and
+                                       raffia_model_read() gets them back */
     raffia_pages_mode pages;      /**< pages of the loader's own pool; unlike those of a pool made
                                        with raffia_pool_create() they are regular by default */
     size_t page_size;             /**< as in raffia_pool_options */
@@ -82,7 +85,8 @@ typedef struct raffia_load_options {
                                        one piece, else one for each tensor. The pool is retained
                                        until the model is released */
     raffia_resource_ref resource; /**< take one block for the whole model from this resource, which
-                                       must be host-accessible and outlive the model */
+                                       must outlive the model. If it is not host-accessible its
+                                       memory must be that of `device` */
     void *memory;                 /**< put the model here; must outlive the model and start at a
                                        multiple of #RAFFIA_TENSOR_ALIGNMENT */
     size_t memory_bytes;          /**< room at memory; see raffia_model_bytes_needed() */
@@ -98,11 +102,14 @@ typedef struct raffia_load_options {
     /* How. */
     raffia_reader reader;
     unsigned threads;          /**< reader threads; 0 = the setting `threads`: one for each CPU,
-                                    at most 16. Fewer where the budget demands it; at most 1024 */
+                                    at most 16, or 12 where the CPU cannot touch the memory. Fewer
+                                    where the budget demands it; at most 1024 */
     size_t budget_bytes;       /**< bound on staging memory; 0 = the setting `load_budget`,
-                                    64 MiB; at least 64 KiB */
-    size_t window_bytes;       /**< one read, rounded up to 64 KiB; 0 = 4 MiB, less where the
-                                    budget demands it; at most 1 GiB */
+                                    64 MiB; at least 64 KiB. Memory that the CPU cannot touch is
+                                    filled through slots of the setting `load_slot`, 16 MiB, or
+                                    smaller ones where the budget has no room for two */
+    size_t window_bytes;       /**< one read, rounded up to 64 KiB; 0 = 4 MiB, or 1 to 2 MiB into
+                                    a slot, less where the budget demands it; at most 1 GiB */
     size_t header_limit_bytes; /**< largest header accepted; 0 = 32 MiB, at most 100 MB */
     bool lenient;              /**< accept bytes after the last tensor, with a warning */
     raffia_checksum checksum;
@@ -120,7 +127,8 @@ typedef struct raffia_tensor {
     raffia_dtype dtype;
     unsigned rank;
     const uint64_t *shape; /**< rank extents, outermost first; the slice's, if one was taken */
-    void *data;            /**< NULL before a load, and for a tensor of 0 bytes */
+    void *data;            /**< NULL before a load, and for a tensor of 0 bytes; an address of
+                                the device if the model was loaded into its memory */
     size_t bytes;
     const char *file;     /**< file it comes from */
     uint64_t file_offset; /**< where its first byte lies in that file */
@@ -149,6 +157,21 @@ typedef struct raffia_load_report {
     double total_seconds;
     raffia_page_report
         pages; /**< of the destination, where Raffia made it; else total_bytes is 0 */
+
+    /* Where the CPU cannot touch the memory; else all zero. */
+    uint64_t bytes_copied; /**< to the device, padding between tensors included */
+    uint64_t copies;       /**< submitted for them */
+    size_t slot_bytes;     /**< one slot of the staging memory */
+    unsigned slots;
+    const char *pinned; /**< how staging memory is pinned: "registered", "registered in smaller
+                             pieces", "allocated by the driver" or "pageable"; NULL = none was
+                             used. Static storage */
+    raffia_page_kind staging_page_kind; /**< its pages */
+    size_t staging_page_size;
+    double context_seconds; /**< until the device answered */
+    double ring_seconds;    /**< getting and pinning the staging memory; 0 if it was kept from an
+                                 earlier load */
+    double wait_seconds;    /**< of read_seconds, time when readers had to wait for copies */
 } raffia_load_report;
 
 RAFFIA_BEGIN_DECLS
@@ -219,6 +242,34 @@ RAFFIA_API size_t raffia_model_bytes_needed(const raffia_model *model);
 
 /** @brief What the load did; all zero for an inspected model. Lives as long as the model. */
 RAFFIA_API const raffia_load_report *raffia_model_report(const raffia_model *model);
+
+/**
+ * @brief Copies bytes of a tensor to ordinary memory, wherever the model lies.
+ *
+ * What a device holds comes back through the same staging memory as it went there; one call at a
+ * time in the process.
+ *
+ * @param model  a loaded model
+ * @param tensor one of its tensors
+ * @param offset first byte of the tensor wanted
+ * @param buffer receives the bytes
+ * @param bytes  how many
+ * @return #RAFFIA_ERROR_INVALID_ARGUMENT beyond the tensor's end or for a model that was only
+ *         inspected, #RAFFIA_ERROR_FORKED in a child of the process that loaded it into a device,
+ *         or what the device says
+ */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_model_read(const raffia_model *model,
+                                                            const raffia_tensor *tensor,
+                                                            size_t offset, void *buffer,
+                                                            size_t bytes);
+
+/**
+ * @brief Gives back the staging memory that is kept between loads, one ring for each device.
+ *
+ * The next load into such a device builds it again, which takes some milliseconds. Loads under way
+ * are not disturbed.
+ */
+RAFFIA_API void raffia_load_release_staging(void);
 
 /** @brief The pool that holds the tensors, borrowed; NULL if they lie elsewhere. */
 RAFFIA_API raffia_pool *raffia_model_pool(const raffia_model *model);

@@ -50,6 +50,10 @@ typedef enum raffia_fallback_reason {
     RAFFIA_REASON_MEMORY,      /**< the machine or device is out of memory */
     RAFFIA_REASON_LIMIT,       /**< address space, mappings, file descriptors or a resource limit */
     RAFFIA_REASON_EXHAUSTED,   /**< the pool has no room for the request, or not in one piece */
+    RAFFIA_REASON_PIN,         /**< the device's driver would not register (pin) the memory. The
+                                    sizes of such a step are those of registered pieces, rounded up
+                                    to powers of two; regular pages stand for memory that the driver
+                                    allocates itself, no pages for pageable memory */
     RAFFIA_REASON_COUNT,
 } raffia_fallback_reason;
 

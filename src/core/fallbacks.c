@@ -32,17 +32,23 @@ static uint64_t count_step(const raffia_fallback_count *step)
     return rows[row_count++].count = 1;
 }
 
+static uint64_t count_locked(const raffia_fallback_count *step)
+{
+    core_process_lock();
+    uint64_t count = count_step(step);
+    core_process_unlock();
+    return count;
+}
+
 void core_fallback(raffia_page_kind from_kind, size_t from_size, raffia_page_kind to_kind,
                    size_t to_size, raffia_fallback_reason reason, const char *detail)
 {
-    raffia_fallback_count step = {.from_kind = from_kind,
-                                  .from_size = from_size,
-                                  .to_kind = to_kind,
-                                  .to_size = to_size,
-                                  .reason = reason};
-    core_process_lock();
-    uint64_t count = count_step(&step);
-    core_process_unlock();
+    const raffia_fallback_count step = {.from_kind = from_kind,
+                                        .from_size = from_size,
+                                        .to_kind = to_kind,
+                                        .to_size = to_size,
+                                        .reason = reason};
+    uint64_t count = count_locked(&step);
 
     char from_text[CORE_SIZE_TEXT_MAX], to_text[CORE_SIZE_TEXT_MAX];
     core_log(count == 1 ? RAFFIA_LOG_WARN : RAFFIA_LOG_INFO, "no %s %s pages (%s: %s); %s%s%s%s",
@@ -51,6 +57,31 @@ void core_fallback(raffia_page_kind from_kind, size_t from_size, raffia_page_kin
              to_size ? "using " : "nothing left to try",
              to_size ? core_format_size(to_size, to_text) : "", to_size ? " " : "",
              to_size ? raffia_page_kind_name(to_kind) : "");
+}
+
+/* Of a block of any size: rounded up to a power of two, or every size would take a row. */
+static size_t coarse(size_t bytes)
+{
+    size_t rounded = 1;
+    while (rounded < bytes && rounded <= SIZE_MAX / 2)
+        rounded *= 2;
+    return bytes ? rounded : 0;
+}
+
+/* SPEC B11: what has a good way out is no warning. */
+void core_fallback_pin(raffia_page_kind from_kind, size_t from_size, raffia_page_kind to_kind,
+                       size_t to_size, const char *what, const char *detail)
+{
+    const raffia_fallback_count step = {.from_kind = from_kind,
+                                        .from_size = coarse(from_size),
+                                        .to_kind = to_kind,
+                                        .to_size = coarse(to_size),
+                                        .reason = RAFFIA_REASON_PIN};
+    uint64_t count = count_locked(&step);
+    char from_text[CORE_SIZE_TEXT_MAX];
+    core_log(count == 1 && !to_size ? RAFFIA_LOG_WARN : RAFFIA_LOG_INFO,
+             "host memory cannot be pinned in pieces of %s (%s); %s",
+             core_format_size(from_size, from_text), detail, what);
 }
 
 size_t raffia_fallbacks(raffia_fallback_count *copy, size_t capacity)

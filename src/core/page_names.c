@@ -36,7 +36,8 @@ const char *raffia_page_kind_name(raffia_page_kind kind)
     X(SMALLER, "smaller", "read back, the pages were smaller than the driver said")                \
     X(MEMORY, "memory", "the machine or device is out of memory")                                  \
     X(LIMIT, "limit", "a limit on addresses, mappings or file descriptors was reached")            \
-    X(EXHAUSTED, "exhausted", "the pool has no room left for the request")
+    X(EXHAUSTED, "exhausted", "the pool has no room left for the request")                         \
+    X(PIN, "pin", "the device's driver would not pin the memory")
 
 static const struct reason {
     const char *name, *text;

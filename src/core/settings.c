@@ -47,6 +47,12 @@ static const struct choice driver_choices[] = {
     {0},
 };
 
+static const struct choice sim_memory_choices[] = {
+    {"visible", CORE_SIM_MEMORY_VISIBLE},
+    {"hidden", CORE_SIM_MEMORY_HIDDEN},
+    {0},
+};
+
 static const raffia_setting table[CORE_SETTING_COUNT] = {
     [CORE_SETTING_PAGES] = {"pages", "RAFFIA_PAGES", "off", "huge pages: off, try or on"},
     [CORE_SETTING_PAGE_SIZE] = {"page_size", "RAFFIA_PAGE_SIZE", "2MiB",
@@ -64,6 +70,11 @@ static const raffia_setting table[CORE_SETTING_COUNT] = {
          "threads that fill pages and read files; 0 = one for each CPU, at most 16"},
     [CORE_SETTING_LOAD_BUDGET] = {"load_budget", "RAFFIA_LOAD_BUDGET", "64MiB",
                                   "staging memory of one load"},
+    [CORE_SETTING_LOAD_SLOT] = {"load_slot", "RAFFIA_LOAD_SLOT", "16MiB",
+                                "one slot of the staging memory of a load into a device; each is "
+                                "copied in one go"},
+    [CORE_SETTING_PIN_PIECE] = {"pin_piece", "RAFFIA_PIN_PIECE", "64GiB",
+                                "most host memory that is registered with a device in one call"},
     [CORE_SETTING_HUGE_THRESHOLD] = {"huge_threshold", "RAFFIA_HUGE_THRESHOLD", "16MiB",
                                      "larger requests use huge pages; none = no request does for "
                                      "its size"},
@@ -71,6 +82,9 @@ static const raffia_setting table[CORE_SETTING_COUNT] = {
         {"device_parameters", "RAFFIA_DEVICE_PARAMETERS", "",
          "threshold, pool share and maximum for certain models, before the general settings: "
          "'NVIDIA H200*:threshold=32MiB,share=10%,maximum=32GiB;AMD*:threshold=8MiB'"},
+    [CORE_SETTING_SIM_MEMORY] = {"sim_memory", "RAFFIA_SIM_MEMORY", "visible",
+                                 "whether the CPU can touch the memory of simulated devices, which "
+                                 "are for tests: visible or hidden"},
 };
 
 /* No processor this runs on has smaller pages. */
@@ -94,8 +108,11 @@ static const struct spec {
     [CORE_SETTING_POOL_MAXIMUM] = {.type = TYPE_SIZE},
     [CORE_SETTING_THREADS] = {.type = TYPE_COUNT, .count_maximum = CORE_THREADS_MAX},
     [CORE_SETTING_LOAD_BUDGET] = {.type = TYPE_SIZE, .size_minimum = CORE_LOAD_BUDGET_MIN},
+    [CORE_SETTING_LOAD_SLOT] = {.type = TYPE_SIZE, .size_minimum = CORE_LOAD_BUDGET_MIN},
+    [CORE_SETTING_PIN_PIECE] = {.type = TYPE_SIZE, .size_minimum = SMALLEST_PAGE},
     [CORE_SETTING_HUGE_THRESHOLD] = {.type = TYPE_SIZE},
     [CORE_SETTING_DEVICE_PARAMETERS] = {.type = TYPE_RULES},
+    [CORE_SETTING_SIM_MEMORY] = {.type = TYPE_CHOICE, .choices = sim_memory_choices},
 };
 
 union value {

@@ -19,8 +19,11 @@ enum core_setting {
     CORE_SETTING_POOL_MAXIMUM,      /* size: cap of the default pool */
     CORE_SETTING_THREADS,           /* count: 0 = one for each CPU */
     CORE_SETTING_LOAD_BUDGET,       /* size */
+    CORE_SETTING_LOAD_SLOT,         /* size */
+    CORE_SETTING_PIN_PIECE,         /* size */
     CORE_SETTING_HUGE_THRESHOLD,    /* size */
     CORE_SETTING_DEVICE_PARAMETERS, /* rules of core/device_rules.h */
+    CORE_SETTING_SIM_MEMORY,        /* choice: enum core_sim_memory */
     CORE_SETTING_COUNT,
 };
 
@@ -29,6 +32,11 @@ enum core_driver_choice {
     CORE_DRIVER_CUDA,
     CORE_DRIVER_HOST,
     CORE_DRIVER_SIM,
+};
+
+enum core_sim_memory {
+    CORE_SIM_MEMORY_VISIBLE,
+    CORE_SIM_MEMORY_HIDDEN,
 };
 
 /* Least staging memory of a load: one buffer. */

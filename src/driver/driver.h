@@ -45,6 +45,7 @@ enum driver_capability {
     DRIVER_REUSE_BY_EVENT = 1u << 11, /* the CPU writes its memory in no stream's order (pinned): a
                                          block is handed out again only after an event behind its
                                          last use, even on the same stream */
+    DRIVER_CAN_ALLOC_HOST = 1u << 12, /* host_alloc() */
 };
 
 /* Native handles. Each driver knows what it points at; nobody else looks. */
@@ -179,6 +180,13 @@ struct driver {
     raffia_status (*host_register)(int device, void *at, size_t bytes);
     raffia_status (*host_unregister)(int device, void *at, size_t bytes);
 
+    /* Host memory that the device's driver allocates and pins by itself, where it likes and in
+     * pages of its own choice: slower to get than memory that is registered, but to be had where
+     * registering is refused. Aligned to the base page, any size from 1 byte, what it holds is not
+     * defined. The CPU may use it, and copies as if it were registered. */
+    raffia_status (*host_alloc)(int device, size_t bytes, void **at_p);
+    raffia_status (*host_free)(int device, void *at, size_t bytes);
+
     /* ---- order ------------------------------------------------------------------------------ */
 
     /* A device without streams has no events either and answers UNSUPPORTED, but takes NULL as a
@@ -250,6 +258,10 @@ struct driver_device {
     const struct driver *driver;
     int index;
 };
+
+/* Whether the CPU may touch the memory of this very device: a driver may have some that it may not.
+ */
+raffia_status driver_cpu_accessible(struct driver_device device, bool *accessible_p);
 
 /* Finds a device by its public name (raffia/device.h); NULL or "" is the process's default. */
 raffia_status driver_open(const char *name, struct driver_device *device_p);

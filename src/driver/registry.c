@@ -5,6 +5,7 @@
 #include "driver/cuda/cuda_driver.h"
 #include "driver/driver.h"
 #include "driver/host/host.h"
+#include "driver/pinned/pinned.h"
 #include "driver/sim/sim.h"
 
 #include <limits.h>
@@ -67,10 +68,32 @@ raffia_status driver_open_index(int index, struct driver_device *device_p)
     return RAFFIA_OK;
 }
 
+#define PINNED_PREFIX "pinned:"
+
+/* "pinned:sim:0": host memory that the device behind the prefix can copy from and to directly. */
+static raffia_status open_pinned(const char *name, struct driver_device *device_p)
+{
+    struct driver_device gpu;
+    int index;
+    raffia_status status =
+        strncmp(name, PINNED_PREFIX, strlen(PINNED_PREFIX)) == 0
+            ? core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                         "memory is pinned for one device, not for '%.40s'", name)
+            : driver_open(name, &gpu);
+    if (!status)
+        status = pinned_open(gpu, &index);
+    if (status)
+        return core_error_prefix("device 'pinned:%.40s'", name);
+    *device_p = (struct driver_device){&pinned_driver, index};
+    return RAFFIA_OK;
+}
+
 raffia_status driver_open(const char *name, struct driver_device *device_p)
 {
     if (!name || !*name)
         name = default_name();
+    if (strncmp(name, PINNED_PREFIX, strlen(PINNED_PREFIX)) == 0)
+        return open_pinned(name + strlen(PINNED_PREFIX), device_p);
     size_t length = strcspn(name, ":");
     const struct driver *driver = find_driver(name, length);
     if (!driver)
@@ -93,8 +116,12 @@ raffia_status driver_open(const char *name, struct driver_device *device_p)
 const char *driver_device_name(struct driver_device device,
                                char buffer[static RAFFIA_DEVICE_NAME_MAX])
 {
+    char of[RAFFIA_DEVICE_NAME_MAX];
+    if (device.driver == &pinned_driver)
+        snprintf(buffer, RAFFIA_DEVICE_NAME_MAX, PINNED_PREFIX "%.40s",
+                 driver_device_name(pinned_gpu(device.index), of));
     /* There is one host, so it needs no number. */
-    if (device.driver == &host_driver)
+    else if (device.driver == &host_driver)
         snprintf(buffer, RAFFIA_DEVICE_NAME_MAX, "%s", device.driver->name);
     else
         snprintf(buffer, RAFFIA_DEVICE_NAME_MAX, "%s:%d", device.driver->name, device.index);
@@ -110,4 +137,35 @@ raffia_status raffia_device_query(const char *name, raffia_device_info *info)
     if (status)
         return status;
     return device.driver->device_info(device.index, info);
+}
+
+raffia_status driver_cpu_accessible(struct driver_device device, bool *accessible_p)
+{
+    raffia_device_info info;
+    bool accessible = (device.driver->capabilities & DRIVER_CPU_ACCESSIBLE) != 0;
+    if (accessible) {
+        raffia_status status = device.driver->device_info(device.index, &info);
+        if (status)
+            return status;
+        accessible = info.cpu_accessible;
+    }
+    *accessible_p = accessible;
+    return RAFFIA_OK;
+}
+
+raffia_status raffia_pinned_query(const char *name, raffia_pinned_usage *usage)
+{
+    if (!usage)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "raffia_pinned_query: usage is NULL");
+    struct driver_device device;
+    int index;
+    raffia_status status = driver_open(name, &device);
+    if (status)
+        return status;
+    if (device.driver == &pinned_driver)
+        index = device.index;
+    else if ((status = pinned_open(device, &index)))
+        return status;
+    pinned_query(index, usage);
+    return RAFFIA_OK;
 }

@@ -9,16 +9,16 @@
 #include "policy/sizing.h"
 #include "pool/pool.h"
 
-static raffia_status check_device(struct driver_device device)
+/* Notes whose memory it is, and that it is to be reached by copies if the CPU cannot touch it. */
+static raffia_status note_device(struct driver_device device, struct load_destination *destination)
 {
-    char name[RAFFIA_DEVICE_NAME_MAX];
-    if (device.driver->capabilities & DRIVER_CPU_ACCESSIBLE)
-        return RAFFIA_OK;
-    return core_error(RAFFIA_ERROR_UNSUPPORTED,
-                      "loading into the memory of device '%s' is not supported, because the CPU "
-                      "cannot write to it; load to device \"host\" or into memory that the CPU "
-                      "can write",
-                      driver_device_name(device, name));
+    bool accessible = false;
+    raffia_status status = driver_cpu_accessible(device, &accessible);
+    if (status)
+        return status;
+    destination->device = device;
+    destination->staged = !accessible;
+    return RAFFIA_OK;
 }
 
 static raffia_status take_memory(const raffia_load_options *options, size_t needed,
@@ -46,17 +46,39 @@ static raffia_status check_resource(raffia_resource_ref resource)
                           "the resource's table of operations is incomplete: struct_size is %zu "
                           "where %zu is expected, or a function is NULL",
                           ops->struct_size, sizeof *ops);
-    if (!(ops->properties(resource.context) & RAFFIA_HOST_ACCESSIBLE))
-        return core_error(RAFFIA_ERROR_UNSUPPORTED,
-                          "loading into a resource whose memory the CPU cannot write to is not "
-                          "supported; give one that is host-accessible");
     return RAFFIA_OK;
 }
 
-static raffia_status take_from_resource(raffia_resource_ref resource, size_t needed,
+/* A resource does not say whose memory it gives; the option `device` does. */
+static raffia_status note_resource(const raffia_load_options *options,
+                                   struct load_destination *destination)
+{
+    char name[RAFFIA_DEVICE_NAME_MAX];
+    unsigned properties = options->resource.ops->properties(options->resource.context);
+    if (properties & RAFFIA_HOST_ACCESSIBLE)
+        return RAFFIA_OK;
+    raffia_status status = driver_open(options->device, &destination->device);
+    if (status)
+        return status;
+    if (!(properties & RAFFIA_DEVICE_ACCESSIBLE) ||
+        !(destination->device.driver->capabilities & DRIVER_CAN_REGISTER))
+        return core_error(
+            RAFFIA_ERROR_UNSUPPORTED,
+            "the CPU cannot write to the resource's memory, and it cannot be memory "
+            "of device '%s'; give one that is host-accessible, or say with the option "
+            "`device` whose memory it is",
+            driver_device_name(destination->device, name));
+    destination->staged = true;
+    return RAFFIA_OK;
+}
+
+static raffia_status take_from_resource(const raffia_load_options *options, size_t needed,
                                         struct load_destination *destination)
 {
+    const raffia_resource_ref resource = options->resource;
     raffia_status status = check_resource(resource);
+    if (!status)
+        status = note_resource(options, destination);
     if (status)
         return status;
     /* Page alignment lets O_DIRECT read into place; it is no loss where a resource has less. */
@@ -87,12 +109,6 @@ static raffia_status take_from_resource(raffia_resource_ref resource, size_t nee
 static raffia_status make_pool(const raffia_load_options *options, size_t needed,
                                raffia_pool **pool_p)
 {
-    struct driver_device device;
-    raffia_status status = driver_open(options->device, &device);
-    if (!status)
-        status = check_device(device);
-    if (status)
-        return status;
     raffia_pool_options pool_options = {
         .struct_size = sizeof pool_options,
         .device = options->device,
@@ -157,18 +173,16 @@ static raffia_status take_from_pool(const raffia_load_options *options,
                                     struct load_destination *destination)
 {
     raffia_status status = RAFFIA_OK;
-    if (options->pool) {
-        status = check_device(pool_device(options->pool));
-        if (status)
-            return status;
+    if (options->pool)
         destination->pool = raffia_pool_retain(options->pool);
-        destination->kind = LOAD_DESTINATION_POOL;
-    } else {
+    else
         status = make_pool(options, plan->needed, &destination->pool);
-        if (status)
-            return status;
-        destination->kind = LOAD_DESTINATION_OWN_POOL;
-    }
+    if (status)
+        return status;
+    destination->kind = options->pool ? LOAD_DESTINATION_POOL : LOAD_DESTINATION_OWN_POOL;
+    status = note_device(pool_device(destination->pool), destination);
+    if (status)
+        return status;
     return alloc_blocks(plan, destination);
 }
 
@@ -183,7 +197,7 @@ raffia_status load_destination_make(const raffia_load_options *options,
     else if (plan->needed == 0)
         made.kind = LOAD_DESTINATION_NONE;
     else if (options->resource.ops)
-        status = take_from_resource(options->resource, plan->needed, &made);
+        status = take_from_resource(options, plan->needed, &made);
     else
         status = take_from_pool(options, plan, &made);
     if (status)

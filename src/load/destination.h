@@ -4,6 +4,7 @@
 #ifndef LOAD_DESTINATION_H
 #define LOAD_DESTINATION_H
 
+#include "driver/driver.h"
 #include "load/plan.h"
 
 enum load_destination_kind {
@@ -23,6 +24,10 @@ struct load_destination {
     unsigned char **blocks; /* one block for each item of the plan */
     size_t block_count;
     size_t bytes; /* occupied, padding included */
+
+    /* Memory that the CPU must not touch: bytes get there and back by copies of this device. */
+    bool staged;
+    struct driver_device device;
 };
 
 /* Finds room for the plan where the options say. All or nothing. */

@@ -278,3 +278,20 @@ raffia_status load_read_direct(struct load_reader *reader, const struct load_win
     atomic_fetch_add_explicit(&source->bytes_staged, read.staged, memory_order_relaxed);
     return RAFFIA_OK;
 }
+
+raffia_status load_read_direct_at(struct load_reader *reader, const struct load_window *window,
+                                  unsigned char *to, uint64_t offset, size_t bytes, bool *refused_p)
+{
+    struct load_source *source = reader->source;
+    *refused_p = !open_direct(source, window->file);
+    if (*refused_p)
+        return RAFFIA_OK;
+    struct direct_read read = {
+        .reader = reader, .window = window, .file = &source->direct_files[window->file]};
+    size_t before = (size_t)offset & (read.file->alignment - 1);
+    size_t wanted = before + bytes;
+    size_t whole = core_align_up_unchecked(wanted, read.file->alignment);
+    raffia_status status = read_blocks(&read, to - before, whole, wanted, offset - before);
+    *refused_p = read.refused;
+    return status;
+}

@@ -15,4 +15,13 @@
 raffia_status load_read_direct(struct load_reader *reader, const struct load_window *window,
                                bool *refused_p);
 
+/*
+ * Reads `bytes` at `offset`, which lie in the window, with O_DIRECT to `to`. Memory up to the next
+ * multiples of LOAD_STAGING_UNIT before and behind the stretch in the file must be the caller's
+ * too, and `to` as far from a page's start as `offset` is: what has to be read along lands there.
+ */
+raffia_status load_read_direct_at(struct load_reader *reader, const struct load_window *window,
+                                  unsigned char *to, uint64_t offset, size_t bytes,
+                                  bool *refused_p);
+
 #endif

@@ -8,6 +8,7 @@
 #include "load/model.h"
 #include "load/options.h"
 #include "load/pipeline.h"
+#include "load/read_back.h"
 
 #include <raffia/device.h>
 
@@ -75,28 +76,68 @@ static size_t room_for_staging(void)
     return host.free_bytes;
 }
 
-static raffia_status fill(raffia_model **model_p, raffia_load_options *options, double started)
+/* Whether the device answers, which for the first who asks may mean that a context is made. */
+static raffia_status wake_device(const raffia_load_options *options, raffia_load_report *report)
+{
+    if (options->pool || options->memory || options->resource.ops)
+        return RAFFIA_OK;
+    double before = core_clock_seconds();
+    struct driver_device device;
+    raffia_status status = driver_open(options->device, &device);
+    if (!status)
+        status = device.driver->context_state(device.index);
+    if (!status)
+        report->context_seconds = core_clock_seconds() - before;
+    return status;
+}
+
+/* How the bytes get from the files to the destination: cut to what readers write themselves, or to
+ * slots of a ring, which is opened. */
+static raffia_status prepare_way(raffia_model *model, const raffia_load_options *given,
+                                 raffia_load_options *options, struct staging **ring_p)
+{
+    *ring_p = NULL;
+    if (!model->destination.staged) {
+        model->report.context_seconds = 0;
+        if (options->reader != RAFFIA_READER_BUFFERED)
+            load_options_fit_room(options, room_for_staging());
+        return load_plan_cut(&model->plan, options->window_bytes);
+    }
+    model->shape = load_options_shape(given, options, room_for_staging());
+    raffia_status status = load_ring_open(model->destination.device, &model->shape, ring_p);
+    if (!status)
+        status = load_plan_cut(&model->plan, model->shape.slot_bytes);
+    if (status) {
+        staging_close(*ring_p);
+        *ring_p = NULL;
+    }
+    return status;
+}
+
+static raffia_status fill(raffia_model **model_p, const raffia_load_options *given,
+                          raffia_load_options *options, double started)
 {
     raffia_model *model = *model_p;
     raffia_load_report *report = &model->report;
+    struct staging *ring = NULL;
+    raffia_status status = model->plan.needed ? wake_device(options, report) : RAFFIA_OK;
     double before = core_clock_seconds();
-    raffia_status status = load_destination_make(options, &model->plan, &model->destination);
+    if (!status)
+        status = load_destination_make(options, &model->plan, &model->destination);
     if (status)
         return status;
     load_model_place(model);
-    double mapped = core_clock_seconds();
-    report->map_seconds = mapped - before;
-    if (options->reader != RAFFIA_READER_BUFFERED)
-        load_options_fit_room(options, room_for_staging());
-    status = load_plan_cut(&model->plan, options->window_bytes);
+    report->map_seconds = core_clock_seconds() - before;
+    status = prepare_way(model, given, options, &ring);
+    double reading = core_clock_seconds();
     if (!status)
-        status = load_pipeline_run(model_p, options, started);
+        status = load_pipeline_run(model_p, options, ring, started);
     if (!status)
         status = check_unchanged(model->catalog);
     if (status)
         return status;
     double read = core_clock_seconds();
-    report->read_seconds = read - mapped;
+    report->read_seconds = read - reading;
     if (options->checksum != RAFFIA_CHECKSUM_NONE)
         status = load_checksum(model, options);
     report->checksum_seconds = core_clock_seconds() - read;
@@ -118,7 +159,7 @@ raffia_status raffia_model_load(const char *path, const raffia_load_options *opt
         return status;
     raffia_load_report *report = &model->report;
     report->open_seconds = core_clock_seconds() - started;
-    status = fill(&model, &resolved, started);
+    status = fill(&model, options, &resolved, started);
     if (status) {
         raffia_model_release(model);
         return status;

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/process.h"
 #include "core/sys.h"
 #include "load/catalog_show.h"
 
@@ -79,6 +80,7 @@ raffia_status load_model_open(const char *path, const raffia_load_options *optio
         goto release_model;
     }
     model->needed = model->plan.needed;
+    model->generation = core_fork_generation();
     *model_p = model;
     return RAFFIA_OK;
 release_model:

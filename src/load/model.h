@@ -5,6 +5,7 @@
 #define LOAD_MODEL_H
 
 #include "load/destination.h"
+#include "load/options.h"
 
 struct raffia_model {
     struct catalog *catalog;
@@ -16,6 +17,8 @@ struct raffia_model {
     size_t slot_mask;
     size_t needed; /* see raffia_model_bytes_needed() */
     raffia_load_report report;
+    struct load_shape shape;  /* of the ring it went through, if its destination is staged */
+    unsigned long generation; /* of the process; see core/process.h */
 };
 
 /* Opens and validates the files, selects and plans. The files stay open, tensors have no data.

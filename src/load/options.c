@@ -143,3 +143,44 @@ raffia_status load_options_resolve(const raffia_load_options *given, raffia_load
         resolved->header_limit_bytes = CATALOG_HEADER_BYTES_DEFAULT;
     return resolve_staging(resolved);
 }
+
+/* So many readers fill a link that a GPU hangs on; more only take turns at the memory. */
+#define RING_THREADS_MAX 12u
+
+/* One read into a slot, unless the caller says otherwise: long enough to be cheap, short enough for
+ * all readers to share a slot. */
+#define RING_PIECE_MIN ((size_t)1 << 20)
+#define RING_PIECE_MAX ((size_t)2 << 20)
+
+/* More slots than these hide nothing more. */
+#define RING_SLOTS_MAX 8u
+
+static unsigned ring_threads(const raffia_load_options *asked)
+{
+    unsigned threads = core_thread_count(asked->threads);
+    if (asked->threads || core_setting_given(CORE_SETTING_THREADS))
+        return threads;
+    return (unsigned)core_min(threads, RING_THREADS_MAX);
+}
+
+struct load_shape load_options_shape(const raffia_load_options *given,
+                                     const raffia_load_options *resolved, size_t room)
+{
+    raffia_load_options asked;
+    if (core_options_copy(&asked, sizeof asked, given, "raffia_load_options"))
+        asked = *resolved; /* they were found good before */
+    struct load_shape shape = {.threads = ring_threads(&asked)};
+    size_t budget = core_min(resolved->budget_bytes, core_max(room / 2, LOAD_STAGING_UNIT));
+    size_t slot = core_min(core_setting_size(CORE_SETTING_LOAD_SLOT), WINDOW_BYTES_MAX);
+    slot = core_min(core_align_up_unchecked(slot, LOAD_STAGING_UNIT),
+                    core_align_down(budget / 2, LOAD_STAGING_UNIT));
+    shape.slot_bytes = core_max(slot, LOAD_STAGING_UNIT);
+    shape.slot_count = (unsigned)core_max(core_min(budget / shape.slot_bytes, RING_SLOTS_MAX), 1);
+    size_t piece =
+        asked.window_bytes
+            ? asked.window_bytes
+            : core_min(core_max(shape.slot_bytes / shape.threads, RING_PIECE_MIN), RING_PIECE_MAX);
+    shape.piece_bytes =
+        core_min(core_align_up_unchecked(piece, LOAD_STAGING_UNIT), shape.slot_bytes);
+    return shape;
+}

@@ -25,4 +25,20 @@ raffia_status load_options_resolve(const raffia_load_options *given, raffia_load
  */
 void load_options_fit_room(raffia_load_options *options, size_t room);
 
+/* How data goes through a ring to memory that the CPU cannot touch. */
+struct load_shape {
+    size_t slot_bytes; /* a multiple of LOAD_STAGING_UNIT, as is the next */
+    size_t piece_bytes;
+    unsigned slot_count;
+    unsigned threads;
+};
+
+/*
+ * The shape of the ring for a load: slots of the setting `load_slot` as far as budget and `room`
+ * go, at least two if that is possible. `given` are the caller's own options, for what they left
+ * open; NULL = all.
+ */
+struct load_shape load_options_shape(const raffia_load_options *given,
+                                     const raffia_load_options *resolved, size_t room);
+
 #endif

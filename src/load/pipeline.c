@@ -8,6 +8,7 @@
 #include "core/memory.h"
 #include "core/sys.h"
 #include "load/catalog_show.h"
+#include "load/feed.h"
 #include "load/reader.h"
 #include "load/watch.h"
 
@@ -35,6 +36,8 @@ struct job {
     atomic_uint owners;
     raffia_model *abandoned; /* the model, once the caller has left it behind */
     struct load_source source;
+    struct staging *ring; /* NULL: readers write to the destination */
+    struct load_feed feed;
     _Atomic size_t next_window;
     struct worker *workers;
     unsigned worker_count;
@@ -66,8 +69,20 @@ failed:
     return core_error(RAFFIA_ERROR_OUT_OF_HOST_MEMORY, "the system gives no more locks");
 }
 
+/* Each reader is of use as long as there is a piece for it. */
+static unsigned count_workers(const raffia_model *model, const raffia_load_options *options,
+                              bool staged)
+{
+    size_t windows = model->plan.window_count, pieces = windows;
+    if (!staged)
+        return (unsigned)core_min(options->threads, pieces);
+    if (!core_multiply(windows, model->shape.slot_bytes / model->shape.piece_bytes + 1, &pieces))
+        pieces = windows;
+    return (unsigned)core_min(model->shape.threads, pieces);
+}
+
 static raffia_status create_job(raffia_model *model, const raffia_load_options *options,
-                                struct job **job_p)
+                                struct staging *ring, struct job **job_p)
 {
     struct job *job = core_calloc(1, sizeof *job);
     if (!job)
@@ -82,7 +97,11 @@ static raffia_status create_job(raffia_model *model, const raffia_load_options *
     status = init_locks(job);
     if (status)
         goto close_source;
-    job->worker_count = (unsigned)core_min(options->threads, model->plan.window_count);
+    job->ring = ring;
+    job->feed = (struct load_feed){.source = &job->source,
+                                   .piece_bytes = model->shape.piece_bytes,
+                                   .one_block = model->destination.blocks == NULL};
+    job->worker_count = count_workers(model, options, ring != NULL);
     /* At least one, for the calling thread to work with when there is no other. */
     job->workers = core_calloc(core_max(job->worker_count, 1), sizeof *job->workers);
     if (!job->workers) {
@@ -111,6 +130,7 @@ static void release_job(struct job *job)
     if (atomic_fetch_sub(&job->owners, 1) != 1)
         return;
     raffia_model *abandoned = job->abandoned;
+    staging_close(job->ring);
     pthread_cond_destroy(&job->finished);
     pthread_mutex_destroy(&job->lock);
     load_source_close(&job->source);
@@ -140,14 +160,56 @@ static raffia_status read_windows(struct worker *worker, struct load_watch *watc
     return status;
 }
 
+static void stop(struct job *job)
+{
+    atomic_store(&job->source.stop, true);
+    if (job->ring)
+        staging_stop(job->ring);
+}
+
+/* The same through the ring. Who leaves it last waits for the copies, whatever happened. */
+static raffia_status feed_ring(struct worker *worker, struct load_watch *watch)
+{
+    struct job *job = worker->job;
+    struct staging_piece piece;
+    bool got = true;
+    raffia_status status = RAFFIA_OK;
+    staging_enter(job->ring);
+    while (!status && !load_stopped(&job->source)) {
+        status = staging_take(job->ring, &piece, &got);
+        if (status || !got)
+            break;
+        atomic_store(&worker->window, piece.stretch + 1);
+        status = load_feed_piece(&job->feed, &worker->reader, &piece);
+        atomic_store(&worker->window, 0);
+        if (!status && !load_stopped(&job->source))
+            status = staging_put(job->ring, &piece);
+        if (!status && watch)
+            status = load_watch_look(watch, false);
+    }
+    struct core_error_record cause;
+    if (status) {
+        core_error_save(&cause);
+        stop(job);
+    }
+    raffia_status last = staging_leave(job->ring);
+    return status ? core_error_restore(&cause) : last;
+}
+
+static raffia_status work(struct worker *worker, struct load_watch *watch)
+{
+    return worker->job->ring ? feed_ring(worker, watch) : read_windows(worker, watch);
+}
+
 static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
     struct job *job = worker->job;
-    raffia_status status = read_windows(worker, NULL);
+    raffia_status status = work(worker, NULL);
+    if (status)
+        stop(job);
     pthread_mutex_lock(&job->lock);
     if (status) {
-        atomic_store(&job->source.stop, true);
         if (!job->failed)
             core_error_save(&job->error);
         job->failed = true;
@@ -205,8 +267,9 @@ static raffia_status describe_stall(const struct job *job, const struct load_wat
                           catalog_show_path(job->source.catalog->files[stuck->file].path).text,
                           watch->options->stall_timeout_ms, stuck->bytes, stuck->file_offset);
     }
-    return core_error(RAFFIA_ERROR_TIMED_OUT, "no byte came for %u ms",
-                      watch->options->stall_timeout_ms);
+    return core_error(RAFFIA_ERROR_TIMED_OUT, "no byte came for %u ms%s",
+                      watch->options->stall_timeout_ms,
+                      job->ring ? ", while copies to the device were waited for" : "");
 }
 
 /* Waits until no reader is running, or, if `may_leave`, until a stall; *left_p says which. */
@@ -227,7 +290,7 @@ static raffia_status wait_for_workers(struct job *job, struct load_watch *watch,
             status = describe_stall(job, watch);
         *left_p = may_leave && status == RAFFIA_ERROR_TIMED_OUT;
         if (status)
-            atomic_store(&job->source.stop, true);
+            stop(job);
         pthread_mutex_lock(&job->lock);
     }
     pthread_mutex_unlock(&job->lock);
@@ -247,6 +310,22 @@ static void part_from_workers(struct job *job, bool left)
     }
 }
 
+static void report_ring(struct staging *ring, raffia_load_report *report)
+{
+    struct staging_stats stats;
+    staging_query(ring, &stats);
+    report->bytes_copied = stats.bytes_copied;
+    report->copies = stats.copies;
+    report->staging_bytes = stats.bytes;
+    report->slot_bytes = stats.shape.slot_bytes;
+    report->slots = stats.shape.slot_count;
+    report->pinned = pinned_way_name(stats.way);
+    report->staging_page_kind = stats.page.kind;
+    report->staging_page_size = stats.page.size;
+    report->ring_seconds = stats.build_seconds;
+    report->wait_seconds = stats.wait_seconds;
+}
+
 static void fill_report(const struct job *job, raffia_load_report *report)
 {
     const struct load_source *source = &job->source;
@@ -257,16 +336,28 @@ static void fill_report(const struct job *job, raffia_load_report *report)
     report->direct_refusals = atomic_load(&source->direct_refusals);
     report->staging_bytes = atomic_load(&source->staging_used);
     report->windows = source->plan->window_count;
+    if (job->ring)
+        report_ring(job->ring, report);
+}
+
+static void begin_ring(struct job *job)
+{
+    const struct staging_work work = load_feed_work(&job->feed);
+    staging_begin(job->ring, &work);
 }
 
 raffia_status load_pipeline_run(raffia_model **model_p, const raffia_load_options *options,
-                                double started)
+                                struct staging *ring, double started)
 {
     raffia_model *model = *model_p;
     struct job *job;
-    raffia_status status = create_job(model, options, &job);
-    if (status)
+    raffia_status status = create_job(model, options, ring, &job);
+    if (status) {
+        staging_close(ring);
         return status;
+    }
+    if (ring)
+        begin_ring(job);
     struct load_watch watch;
     load_watch_start(&watch, options, &job->source, model->selection.bytes, started);
     bool left = false;
@@ -275,7 +366,7 @@ raffia_status load_pipeline_run(raffia_model **model_p, const raffia_load_option
         status = wait_for_workers(job, &watch, model->destination.kind == LOAD_DESTINATION_OWN_POOL,
                                   &left);
     else
-        status = read_windows(&job->workers[0], &watch);
+        status = work(&job->workers[0], &watch);
     part_from_workers(job, left);
     if (left) {
         job->abandoned = model;

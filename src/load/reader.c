@@ -112,12 +112,11 @@ static raffia_status read_buffered(struct load_reader *reader, const struct load
     return RAFFIA_OK;
 }
 
-static bool wants_direct(const struct load_source *source, const struct load_window *window)
+bool load_wants_direct(const struct load_source *source, size_t file, uint64_t offset, size_t bytes)
 {
     if (source->mode != RAFFIA_READER_AUTO)
         return source->mode == RAFFIA_READER_DIRECT;
-    double cached = load_cached_share(source->catalog->files[window->file].fd, window->file_offset,
-                                      window->bytes);
+    double cached = load_cached_share(source->catalog->files[file].fd, offset, bytes);
     return cached >= 0 && cached <= CACHED_SHARE_MAX;
 }
 
@@ -126,7 +125,7 @@ raffia_status load_read_window(struct load_reader *reader, const struct load_win
     struct load_source *source = reader->source;
     bool buffered = true;
     raffia_status status = RAFFIA_OK;
-    if (wants_direct(source, window)) {
+    if (load_wants_direct(source, window->file, window->file_offset, window->bytes)) {
         status = load_read_direct(reader, window, &buffered);
         if (!status && buffered)
             atomic_fetch_add_explicit(&source->direct_refusals, 1, memory_order_relaxed);

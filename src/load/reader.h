@@ -33,6 +33,10 @@ struct load_reader {
  */
 raffia_status load_read_window(struct load_reader *reader, const struct load_window *window);
 
+/* Whether a stretch of a file is to be read past the page cache. */
+bool load_wants_direct(const struct load_source *source, size_t file, uint64_t offset,
+                       size_t bytes);
+
 /* Frees the staging buffer. */
 void load_reader_close(struct load_reader *reader);
 

@@ -354,3 +354,73 @@ def test_the_model_is_not_touched(model):
     before = hashlib.sha256(model.read_bytes()).digest()
     raffia("load", model, "--verify", "--repeat", "2")
     assert hashlib.sha256(model.read_bytes()).digest() == before
+
+
+HIDDEN = {"RAFFIA_SIM_MEMORY": "hidden"}  # as a GPU's memory is from the CPU
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_a_device_gets_the_bytes_and_gives_them_back(model, reader, threads):
+    report = raffia(
+        "load", model, "--device", "sim:0", "--verify", "--reader", reader, "--threads", threads, "--json", env=HIDDEN
+    ).json
+    assert report["device"] == "sim:0" and report["verified"]["bytes"] == report["bytes"]
+    used, copying = report["reader"], report["copying"]
+    assert used["bytes_buffered"] + used["bytes_direct"] == report["bytes"]
+    assert copying["bytes"] >= report["bytes"] and copying["copies"] >= 1
+    assert copying["pinned"] == "registered"
+    assert copying["slots"] * copying["slot_bytes"] == used["staging_bytes"] <= 64 << 20
+    assert used["bytes_staged"] == 0
+
+
+def test_models_of_others_are_compared_with_what_the_device_holds(plain):
+    report = raffia("load", plain, "--device", "sim:0", "--verify", "--json", env=HIDDEN).json
+    assert report["verified"]["method"] == "file"
+
+
+def test_shards_go_to_a_device(tmp_path):
+    raffia("make-model", tmp_path / "d", "--size", "1MiB", "--shards", "4", "--dtype", "U8")
+    report = raffia("load", tmp_path / "d", "--device", "sim:0", "--verify", "--json", env=HIDDEN).json
+    assert report["files"] == 4 and report["verified"]["method"] == "pattern"
+
+
+def test_a_device_is_told_in_words(model):
+    text = raffia("load", model, "--device", "sim:0", "--repeat", "2", "--verify", env=HIDDEN).out
+    for word in "context", "ring", "wait", "copied", "registered", "slots of":
+        assert word in text
+
+
+@pytest.mark.parametrize("where", ["first", "middle", "last"])
+def test_one_wrong_bit_in_a_device_is_found_and_named(model, where):
+    header, start_of_data = read_header(model)
+    name = "model.layers.3.mlp.up_proj.weight"
+    begin, end = header[name]["data_offsets"]
+    offset = {"first": 0, "middle": (end - begin) // 2 + 3, "last": end - begin - 1}[where]
+    flip_bit(model, start_of_data + begin + offset)
+    error = raffia("load", model, "--device", "sim:0", "--verify", "--json", expect=FAILURE, env=HIDDEN).json["error"]
+    assert error["tensor"] == name and error["offset"] == offset
+
+
+def test_the_budget_bounds_the_slots(model):
+    report = raffia(
+        "load", model, "--device", "sim:0", "--budget", "256KiB", "--verify", "--json", env=HIDDEN
+    ).json
+    assert report["reader"]["staging_bytes"] <= 256 << 10
+    assert report["copying"]["slots"] >= 2
+    report = raffia(
+        "load", model, "--device", "sim:0", "--verify", "--json", env={**HIDDEN, "RAFFIA_LOAD_SLOT": "1MiB"}
+    ).json
+    assert report["copying"]["slot_bytes"] == 1 << 20
+
+
+def test_checksums_and_extracts_of_a_device_are_those_of_the_file(model, tmp_path):
+    name = "model.layers.3.mlp.up_proj.weight"
+    here = raffia("load", model, "--device", "host", "--checksum", "--json").json
+    there = raffia(
+        "load", model, "--device", "sim:0", "--checksum", "--extract", f"{name}={tmp_path / 'x'}", "--json", env=HIDDEN
+    ).json
+    assert here["checksums"] == there["checksums"]
+    header, start_of_data = read_header(model)
+    begin, end = header[name]["data_offsets"]
+    assert (tmp_path / "x").read_bytes() == model.read_bytes()[start_of_data + begin : start_of_data + end]

@@ -119,6 +119,28 @@ static void threads_count_together_and_warn_once(void **state)
         THREADS * 100);
 }
 
+/* SPEC B11: memory pinned in another way is as good; only pageable memory is worth a warning. */
+static void steps_in_pinning_are_counted_under_their_own_reason(void **state)
+{
+    (void)state;
+    raffia_log_set_level(RAFFIA_LOG_WARN);
+    log_capture_start();
+    for (int i = 0; i < 2; i++) {
+        core_fallback_pin(RAFFIA_PAGE_TRANSPARENT, 64 * MIB, RAFFIA_PAGE_TRANSPARENT, 8 * MIB,
+                          "trying smaller pieces", "refused");
+        core_fallback_pin(RAFFIA_PAGE_TRANSPARENT, 8 * MIB, RAFFIA_PAGE_NONE, 0,
+                          "it stays pageable", "refused");
+    }
+    log_capture_stop();
+    assert_int_equal(log_capture_count(), 1);
+    assert_int_equal(count_of(RAFFIA_PAGE_TRANSPARENT, 64 * MIB, RAFFIA_PAGE_TRANSPARENT, 8 * MIB,
+                              RAFFIA_REASON_PIN),
+                     2);
+    assert_int_equal(
+        count_of(RAFFIA_PAGE_TRANSPARENT, 8 * MIB, RAFFIA_PAGE_NONE, 0, RAFFIA_REASON_PIN), 2);
+    assert_string_equal(raffia_fallback_reason_name(RAFFIA_REASON_PIN), "pin");
+}
+
 /* Must be the last test: the table stays full. */
 static void a_full_table_loses_no_count(void **state)
 {
@@ -148,6 +170,7 @@ int main(void)
         cmocka_unit_test(the_last_step_says_that_nothing_is_left),
         cmocka_unit_test(as_many_rows_are_copied_as_there_is_room_for),
         cmocka_unit_test(threads_count_together_and_warn_once),
+        cmocka_unit_test(steps_in_pinning_are_counted_under_their_own_reason),
         cmocka_unit_test(a_full_table_loses_no_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -173,6 +173,7 @@ int conformance_run(const char *name, const struct conformance *what)
         PART(regular_memory_may_fail_at_every_call),
         PART(copies_move_exactly_what_was_asked),
         PART(host_memory_is_registered_and_unregistered),
+        PART(host_memory_of_the_driver_can_be_copied),
         PART(missing_verbs_say_so),
         PART(stream_ids_are_never_given_twice),
         PART(events_order_streams),

@@ -69,6 +69,7 @@ void regular_memory_of_any_size_is_aligned(void **state);
 void regular_memory_may_fail_at_every_call(void **state);
 void copies_move_exactly_what_was_asked(void **state);
 void host_memory_is_registered_and_unregistered(void **state);
+void host_memory_of_the_driver_can_be_copied(void **state);
 void missing_verbs_say_so(void **state);
 void stream_ids_are_never_given_twice(void **state);
 void events_order_streams(void **state);

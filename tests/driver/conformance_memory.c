@@ -176,6 +176,35 @@ void host_memory_is_registered_and_unregistered(void **state)
     free(memory);
 }
 
+void host_memory_of_the_driver_can_be_copied(void **state)
+{
+    const struct subject *s = *state;
+    const struct driver *d = s->driver;
+    if (!subject_can(s, DRIVER_CAN_ALLOC_HOST))
+        skip();
+    static const size_t sizes[] = {1, 4095, 4097, 3 * MIB + 5};
+    void *none = NULL;
+    assert_true(d->host_alloc(s->index, 0, &none) != RAFFIA_OK);
+    assert_null(none);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        void *host, *regular;
+        assert_ok(d->host_alloc(s->index, sizes[i], &host));
+        assert_int_equal((uintptr_t)host % 4096, 0);
+        memset(host, 0x37, sizes[i]);
+        assert_ok(d->mem_alloc(s->index, sizes[i], &regular));
+        assert_ok(d->copy(s->index, NULL, regular, host, sizes[i]));
+        wait_for_work(s);
+        memset(host, 0, sizes[i]);
+        subject_expect(s, regular, 0x37, sizes[i]);
+        assert_ok(d->copy(s->index, NULL, host, regular, sizes[i]));
+        wait_for_work(s);
+        assert_int_equal(*(unsigned char *)host, 0x37);
+        assert_int_equal(((unsigned char *)host)[sizes[i] - 1], 0x37);
+        assert_ok(d->mem_free(s->index, regular, sizes[i]));
+        assert_ok(d->host_free(s->index, host, sizes[i]));
+    }
+}
+
 #define EXPECT_UNSUPPORTED(call)                                                                   \
     do {                                                                                           \
         assert_status(RAFFIA_ERROR_UNSUPPORTED, call);                                             \
@@ -239,6 +268,11 @@ void missing_verbs_say_so(void **state)
     if (!subject_can(s, DRIVER_CAN_REGISTER)) {
         EXPECT_UNSUPPORTED(d->host_register(s->index, memory, sizeof memory));
         EXPECT_UNSUPPORTED(d->host_unregister(s->index, memory, sizeof memory));
+    }
+    if (!subject_can(s, DRIVER_CAN_ALLOC_HOST)) {
+        void *host;
+        EXPECT_UNSUPPORTED(d->host_alloc(s->index, sizeof memory, &host));
+        EXPECT_UNSUPPORTED(d->host_free(s->index, memory, sizeof memory));
     }
     if (!subject_can(s, DRIVER_HAS_PEERS))
         EXPECT_UNSUPPORTED(d->set_access(s->index, memory, sizeof memory, s->index + 1, true));

@@ -45,7 +45,9 @@ int main(void)
         .pages = {{RAFFIA_PAGE_DEVICE, 64 * KIB}, {RAFFIA_PAGE_REGULAR, 4 * KIB}},
         .hides_page_sizes = true,
     };
+    const struct sim_config hidden = {.cpu_inaccessible = true};
     int failed = run("a simulated GPU", NULL);
+    failed += run("a simulated GPU whose memory the CPU cannot touch", &hidden);
     failed += run("a simulated host", &host);
     failed += run("a simulated GPU that does not tell its page sizes", &silent);
     return failed ? 1 : 0;

@@ -69,6 +69,25 @@ static int make_objects(void)
     return 0;
 }
 
+/* Into memory that the CPU cannot touch, by way of a ring; one is kept between two loads. */
+static void *load_into_a_device(void *argument)
+{
+    (void)argument;
+    for (;; atomic_fetch_add(&rounds, 1)) {
+        raffia_model *there;
+        unsigned char byte;
+        const raffia_load_options options = {.struct_size = sizeof options,
+                                             .device = "sim:0",
+                                             .threads = 2,
+                                             .budget_bytes = 256 * KIB};
+        if (raffia_model_load(model.path.text, &options, &there) ||
+            raffia_model_read(there, raffia_model_tensor_at(there, 0), 0, &byte, 1))
+            _exit(17);
+        raffia_model_release(there);
+    }
+    return NULL;
+}
+
 /* Returns when all are at work. */
 static int start_threads(void)
 {
@@ -97,6 +116,35 @@ static int exit_among_threads(void)
 static int quick_exit_among_threads(void)
 {
     quick_exit(make_objects() || start_threads());
+}
+
+static int start_loads_into_a_device(void)
+{
+    EXPECT(setenv("RAFFIA_SIM_MEMORY", "hidden", 1) == 0);
+    for (int i = 0; i < 2; i++) {
+        pthread_t thread;
+        EXPECT(pthread_create(&thread, NULL, load_into_a_device, NULL) == 0);
+        pthread_detach(thread);
+    }
+    while (atomic_load(&rounds) < 4)
+        usleep(100);
+    return 0;
+}
+
+static int return_from_main_with_rings(void)
+{
+    return start_loads_into_a_device();
+}
+
+static void release_rings(void)
+{
+    raffia_load_release_staging();
+}
+
+static int release_rings_in_exit_handlers(void)
+{
+    atexit(release_rings);
+    exit(start_loads_into_a_device());
 }
 
 static void *exit_here(void *argument)
@@ -191,6 +239,8 @@ static const struct scenario {
     {"pthread_exit", end_main_as_a_thread},
     {"handlers", use_it_in_exit_handlers},
     {"records", end_threads_with_errors},
+    {"rings", return_from_main_with_rings},
+    {"rings released", release_rings_in_exit_handlers},
 };
 
 static int run_scenario(const char *name)
@@ -238,6 +288,13 @@ static void b8_exit_handlers_may_use_the_library(void **state)
     expect_success("handlers");
 }
 
+static void b8_the_process_may_end_with_rings_at_work(void **state)
+{
+    (void)state;
+    expect_success("rings");
+    expect_success("rings released");
+}
+
 static void threads_end_while_they_hold_errors(void **state)
 {
     (void)state;
@@ -264,6 +321,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(b8_main_may_return_with_threads_at_work),
         cmocka_unit_test(b8_any_thread_may_exit_with_others_at_work),
         cmocka_unit_test(b8_exit_handlers_may_use_the_library),
+        cmocka_unit_test(b8_the_process_may_end_with_rings_at_work),
         cmocka_unit_test(threads_end_while_they_hold_errors),
     };
     if (argc == 2)

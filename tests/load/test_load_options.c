@@ -142,6 +142,62 @@ static void options_of_a_newer_program_are_refused_if_used(void **state)
     assert_status(RAFFIA_ERROR_UNSUPPORTED, load_options_resolve(&newer.options, &resolved));
 }
 
+static struct load_shape shape_of(raffia_load_options given, size_t room)
+{
+    raffia_load_options resolved;
+    assert_ok(load_options_resolve(&given, &resolved));
+    struct load_shape shape = load_options_shape(&given, &resolved, room);
+    assert_true(shape.slot_bytes >= LOAD_STAGING_UNIT && shape.slot_count >= 1);
+    assert_int_equal(shape.slot_bytes % LOAD_STAGING_UNIT, 0);
+    assert_int_equal(shape.piece_bytes % LOAD_STAGING_UNIT, 0);
+    assert_true(shape.piece_bytes >= LOAD_STAGING_UNIT && shape.piece_bytes <= shape.slot_bytes);
+    assert_true(shape.slot_count * shape.slot_bytes <= resolved.budget_bytes);
+    return shape;
+}
+
+static void a_ring_has_four_slots_by_default(void **state)
+{
+    (void)state;
+    struct load_shape shape = shape_of(LOAD_OPTIONS(.threads = 0), SIZE_MAX);
+    assert_int_equal(shape.slot_bytes, 16 * MIB);
+    assert_int_equal(shape.slot_count, 4);
+    assert_in_range(shape.threads, 1, 12);
+    assert_in_range(shape.piece_bytes, MIB, 2 * MIB);
+}
+
+static void a_ring_fits_budget_and_room(void **state)
+{
+    (void)state;
+    for (size_t budget = 64 * KIB; budget < 300 * MIB; budget = budget * 5 / 3 + 1) {
+        struct load_shape shape = shape_of(LOAD_OPTIONS(.budget_bytes = budget), SIZE_MAX);
+        assert_true(budget < 128 * KIB ? shape.slot_count == 1 : shape.slot_count >= 2);
+        assert_true(shape.slot_count <= 8);
+    }
+    /* Half of what is left is left to others. */
+    struct load_shape shape = shape_of(LOAD_OPTIONS(.threads = 0), 20 * MIB);
+    assert_true(shape.slot_count * shape.slot_bytes <= 10 * MIB);
+    assert_int_equal(shape_of(LOAD_OPTIONS(.threads = 0), 0).slot_count, 1);
+}
+
+static void what_the_caller_says_of_reads_holds_for_rings(void **state)
+{
+    (void)state;
+    struct load_shape shape =
+        shape_of(LOAD_OPTIONS(.threads = 40, .window_bytes = 100 * KIB), SIZE_MAX);
+    assert_int_equal(shape.threads, 40);
+    assert_int_equal(shape.piece_bytes, 128 * KIB);
+    assert_int_equal(shape_of(LOAD_OPTIONS(.window_bytes = 900 * MIB), SIZE_MAX).piece_bytes,
+                     16 * MIB);
+    assert_ok(raffia_config_set("threads", "15"));
+    assert_int_equal(shape_of(LOAD_OPTIONS(.threads = 0), SIZE_MAX).threads, 15);
+    assert_ok(raffia_config_set("threads", NULL));
+    assert_ok(raffia_config_set("load_slot", "1000KiB"));
+    shape = shape_of(LOAD_OPTIONS(.threads = 0), SIZE_MAX);
+    assert_int_equal(shape.slot_bytes, MIB);
+    assert_int_equal(shape.slot_count, 8);
+    assert_ok(raffia_config_set("load_slot", NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +208,9 @@ int main(void)
         cmocka_unit_test(budgets_hold),
         cmocka_unit_test(staging_makes_do_with_the_room_there_is),
         cmocka_unit_test(options_of_a_newer_program_are_refused_if_used),
+        cmocka_unit_test(a_ring_has_four_slots_by_default),
+        cmocka_unit_test(a_ring_fits_budget_and_room),
+        cmocka_unit_test(what_the_caller_says_of_reads_holds_for_rings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,6 +27,8 @@ const struct driver host_driver = {
 
     .host_register = host_register_memory,
     .host_unregister = host_unregister_memory,
+    .host_alloc = host_alloc_pinned,
+    .host_free = host_free_pinned,
 
     .stream_create = host_stream_create,
     .stream_destroy = host_stream_destroy,

@@ -29,6 +29,18 @@ raffia_status host_unregister_memory(int device, void *at, size_t bytes)
     return unsupported("registration of host memory");
 }
 
+raffia_status host_alloc_pinned(int device, size_t bytes, void **at_p)
+{
+    (void)device, (void)bytes, (void)at_p;
+    return unsupported("allocation of pinned memory");
+}
+
+raffia_status host_free_pinned(int device, void *at, size_t bytes)
+{
+    (void)device, (void)at, (void)bytes;
+    return unsupported("allocation of pinned memory");
+}
+
 raffia_status host_stream_create(int device, driver_stream *stream_p)
 {
     (void)device, (void)stream_p;

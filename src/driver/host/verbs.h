@@ -49,6 +49,8 @@ raffia_status host_fill_memory(int device, driver_stream stream, void *destinati
 raffia_status host_check_stream(driver_stream stream);
 raffia_status host_register_memory(int device, void *at, size_t bytes);
 raffia_status host_unregister_memory(int device, void *at, size_t bytes);
+raffia_status host_alloc_pinned(int device, size_t bytes, void **at_p);
+raffia_status host_free_pinned(int device, void *at, size_t bytes);
 raffia_status host_stream_create(int device, driver_stream *stream_p);
 raffia_status host_stream_destroy(int device, driver_stream stream);
 raffia_status host_stream_id(int device, driver_stream stream, uint64_t *id_p);

@@ -45,6 +45,7 @@ static raffia_status copy(struct sim_device *device, driver_stream handle, const
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     if (count)
         memcpy(op->pieces, copies, count * sizeof *copies);
+    sim_op_real(op);
     return submit(device, handle, verb, op);
 }
 
@@ -83,6 +84,7 @@ static raffia_status fill(struct sim_device *device, driver_stream handle, void 
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     op->value = value;
     op->pieces[0] = (struct driver_copy){destination, NULL, bytes};
+    sim_op_real(op);
     return submit(device, handle, "fill", op);
 }
 

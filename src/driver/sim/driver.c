@@ -28,7 +28,7 @@ static raffia_status sim_device_info(int index, raffia_device_info *info)
         .total_bytes = config->capacity_bytes,
         .free_bytes = sim_free_memory(device),
         .numa_node = -1,
-        .cpu_accessible = true,
+        .cpu_accessible = !config->cpu_inaccessible,
         .verifies_pages = !config->hides_page_sizes,
         .asynchronous = !config->synchronous,
         .page_count = config->page_count,
@@ -53,7 +53,7 @@ const struct driver sim_driver = {
     .name = "sim",
     .capabilities = DRIVER_CAN_REMAP | DRIVER_CAN_ALIAS | DRIVER_CAN_EXPORT | DRIVER_CAN_VERIFY |
                     DRIVER_CPU_ACCESSIBLE | DRIVER_IS_ASYNCHRONOUS | DRIVER_CAN_REGISTER |
-                    DRIVER_CAN_LAUNCH | DRIVER_HAS_PEERS,
+                    DRIVER_CAN_LAUNCH | DRIVER_HAS_PEERS | DRIVER_CAN_ALLOC_HOST,
     .devices = sim_count_devices,
     .device_info = sim_device_info,
     .range_reserve = sim_range_reserve,
@@ -70,6 +70,8 @@ const struct driver sim_driver = {
     .mem_free = sim_mem_free,
     .host_register = sim_host_register,
     .host_unregister = sim_host_unregister,
+    .host_alloc = sim_host_alloc,
+    .host_free = sim_host_free,
     .stream_create = sim_stream_create,
     .stream_destroy = sim_stream_destroy,
     .stream_id = sim_stream_id,

@@ -45,6 +45,7 @@ static void scribble(const struct driver_chunk *chunk, char *at)
         memset(at + offset, STALE_BYTE, SIM_BASE_PAGE);
 }
 
+/* `at` is where the CPU finds the memory; a device that hides it leaves its own addresses bare. */
 static raffia_status put_memory_at(struct driver_chunk *chunk, void *at)
 {
     if (sys_mmap(at, chunk->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
@@ -80,7 +81,7 @@ static raffia_status map(struct sim_device *device, driver_chunk handle, void *a
     status = sim_chunk_commit(device, chunk, reason);
     if (status)
         goto free_record;
-    status = put_memory_at(chunk, at);
+    status = put_memory_at(chunk, sim_real_address(at));
     if (status) {
         *reason = RAFFIA_REASON_LIMIT;
         goto give_memory;
@@ -129,7 +130,7 @@ static raffia_status unmap(struct sim_device *device, driver_chunk handle, void 
         return sim_misuse(device, "chunk_unmap at %p, where this chunk is not mapped", at);
     raffia_status status = sim_check_quiet(device, at, chunk->bytes, "chunk_unmap");
     if (!status)
-        status = sim_make_bare(at, chunk->bytes);
+        status = sim_make_bare(sim_real_address(at), chunk->bytes);
     if (status)
         return status;
     sim_spans_remove(&device->mappings, at);

@@ -47,6 +47,7 @@ void sim_mapping_free(struct sim_mapping *mapping);
 /* Frees every chunk and mapping record, and every block. The ranges stay. */
 void sim_chunks_clear(struct sim_device *device);
 void sim_regular_clear(struct sim_device *device);
+void sim_host_blocks_clear(struct sim_device *device);
 
 /* Fails with a misuse unless `device` may read, or write, all of [at, at + bytes): what lies in any
  * device's range must be mapped there and opened to it, what lies in a block must not leave it.
@@ -61,6 +62,10 @@ raffia_status sim_check_quiet(struct sim_device *device, const void *at, size_t 
 
 /* Whether the address is in device memory, of any device. */
 bool sim_is_device_memory(const void *at);
+
+/* Where the CPU finds what is at an address: elsewhere, if the address is in the memory of a device
+ * that hides it. */
+void *sim_real_address(const void *at);
 
 /* The verbs. */
 raffia_status sim_range_reserve(int index, size_t bytes, size_t alignment, void **base_p);
@@ -83,5 +88,7 @@ raffia_status sim_mem_alloc(int index, size_t bytes, void **address_p);
 raffia_status sim_mem_free(int index, void *address, size_t bytes);
 raffia_status sim_host_register(int index, void *at, size_t bytes);
 raffia_status sim_host_unregister(int index, void *at, size_t bytes);
+raffia_status sim_host_alloc(int index, size_t bytes, void **at_p);
+raffia_status sim_host_free(int index, void *at, size_t bytes);
 
 #endif

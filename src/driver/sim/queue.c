@@ -5,6 +5,7 @@
 #include "core/fault.h"
 #include "core/memory.h"
 #include "core/sys.h"
+#include "driver/sim/memory.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ void sim_mark_release(struct sim_mark *mark)
 struct sim_op *sim_op_create(enum sim_op_kind kind, size_t piece_count)
 {
     size_t bytes;
-    if (!core_multiply(piece_count, sizeof(struct driver_copy), &bytes) ||
+    if (!core_multiply(piece_count, 2 * sizeof(struct driver_copy), &bytes) ||
         !core_add(bytes, sizeof(struct sim_op), &bytes))
         bytes = SIZE_MAX;
     struct sim_op *op = core_calloc(1, bytes);
@@ -61,17 +62,26 @@ static void run_kernel(struct sim_op *op)
         op->function(arguments, i);
 }
 
+void sim_op_real(struct sim_op *op)
+{
+    for (size_t i = 0; i < op->piece_count; i++)
+        op->pieces[op->piece_count + i] =
+            (struct driver_copy){sim_real_address(op->pieces[i].destination),
+                                 sim_real_address(op->pieces[i].source), op->pieces[i].bytes};
+}
+
 void sim_op_execute(struct sim_op *op)
 {
+    const struct driver_copy *real = op->pieces + op->piece_count;
     switch (op->kind) {
     case SIM_OP_COPY:
         for (size_t i = 0; i < op->piece_count; i++)
-            if (op->pieces[i].bytes)
-                memmove(op->pieces[i].destination, op->pieces[i].source, op->pieces[i].bytes);
+            if (real[i].bytes)
+                memmove(real[i].destination, real[i].source, real[i].bytes);
         break;
     case SIM_OP_FILL:
-        if (op->pieces[0].bytes)
-            memset(op->pieces[0].destination, op->value, op->pieces[0].bytes);
+        if (real->bytes)
+            memset(real->destination, op->value, real->bytes);
         break;
     case SIM_OP_LAUNCH:
         run_kernel(op);

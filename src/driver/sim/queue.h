@@ -46,7 +46,8 @@ struct sim_op {
     uint64_t arguments[SIM_ARGUMENTS_MAX];
 
     /* The memory it touches: what COPY copies and FILL fills; for LAUNCH one byte for each
-     * parameter that points into device memory. */
+     * parameter that points into device memory. Behind these pieces lie as many with the addresses
+     * where the CPU finds the memory; see sim_op_real(). */
     size_t piece_count;
     struct driver_copy pieces[];
 };
@@ -87,6 +88,9 @@ raffia_status sim_stream_find_open(struct sim_device *device, driver_stream hand
 /* A new operation with room for its pieces; NULL if there is no memory. */
 struct sim_op *sim_op_create(enum sim_op_kind kind, size_t piece_count);
 void sim_op_free(struct sim_op *op);
+
+/* Fills in the second half of the pieces, when the first is complete. */
+void sim_op_real(struct sim_op *op);
 
 /* Does the work of a copy, fill, launch or delay. */
 void sim_op_execute(struct sim_op *op);

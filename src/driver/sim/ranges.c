@@ -32,6 +32,22 @@ static raffia_status reserve_aligned(size_t bytes, size_t alignment, size_t skew
     return RAFFIA_OK;
 }
 
+/* Addresses where the CPU finds what is hidden from it at `bytes` of the device's. */
+static raffia_status reserve_twin(const struct sim_device *device, size_t bytes, void **twin_p)
+{
+    *twin_p = NULL;
+    if (!device->config.cpu_inaccessible)
+        return RAFFIA_OK;
+    void *twin =
+        sys_mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (twin == MAP_FAILED)
+        return core_error_errno(core_status_of_errno(errno), errno,
+                                "sim:%d: cannot reserve %zu bytes of address space", device->index,
+                                bytes);
+    *twin_p = twin;
+    return RAFFIA_OK;
+}
+
 static raffia_status reserve(struct sim_device *device, size_t bytes, size_t alignment,
                              void **base_p)
 {
@@ -50,9 +66,15 @@ static raffia_status reserve(struct sim_device *device, size_t bytes, size_t ali
     status = reserve_aligned(bytes, alignment, misaligned ? SIM_BASE_PAGE : 0, &base);
     if (status)
         return status;
+    void *twin = NULL;
+    status = reserve_twin(device, bytes, &twin);
+    if (status) {
+        sys_munmap(base, bytes);
+        return status;
+    }
     if (misaligned)
         device->config.misaligned_bases--;
-    sim_spans_insert(&device->ranges, base, bytes, NULL);
+    sim_spans_insert(&device->ranges, base, bytes, twin);
     *base_p = base;
     return RAFFIA_OK;
 }
@@ -81,6 +103,8 @@ static raffia_status release(struct sim_device *device, void *base, size_t bytes
         return sim_misuse(device, "range_release at %p with a chunk still mapped at %p", base,
                           (void *)mapping->start);
     sys_munmap(base, bytes);
+    if (range->owner)
+        sys_munmap(range->owner, bytes);
     sim_spans_remove(&device->ranges, base);
     return RAFFIA_OK;
 }

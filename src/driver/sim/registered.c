@@ -10,6 +10,11 @@ static raffia_status add(struct sim_device *device, void *at, size_t bytes)
     if (!at || !bytes || !core_add((uintptr_t)at, bytes, &end))
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "sim:%d: %zu bytes at %p are no host memory", device->index, bytes, at);
+    size_t most = device->config.register_bytes_max;
+    if (most && bytes > most)
+        return core_error(RAFFIA_ERROR_OUT_OF_MEMORY,
+                          "sim:%d registers at most %zu bytes at once, not %zu", device->index,
+                          most, bytes);
     const struct sim_span *other = sim_spans_first(&device->registrations, at, bytes);
     if (other)
         return sim_misuse(device, "host_register of %zu bytes at %p, over %zu registered at %p",

@@ -37,7 +37,18 @@ static char *mapping_start(char *address, size_t bytes)
            mapping_bytes(bytes);
 }
 
-static raffia_status map_block(size_t bytes, char **address_p)
+/* The block's memory, in the middle of a mapping that is inaccessible, or, for a device that hides
+ * it, elsewhere. */
+static void *map_usable(const struct sim_device *device, char *start, size_t usable)
+{
+    bool hidden = device->config.cpu_inaccessible;
+    return sys_mmap(hidden ? NULL : start, usable, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (hidden ? 0 : MAP_FIXED), -1, 0);
+}
+
+/* *real_p is where the CPU finds the block. */
+static raffia_status map_block(const struct sim_device *device, size_t bytes, char **address_p,
+                               char **real_p)
 {
     size_t whole = mapping_bytes(bytes), usable = whole - SIM_BASE_PAGE;
     char *start =
@@ -45,17 +56,26 @@ static raffia_status map_block(size_t bytes, char **address_p)
     if (start == MAP_FAILED)
         return core_error_errno(core_status_of_errno(errno), errno,
                                 "sim: cannot find addresses for a block of %zu bytes", bytes);
-    if (sys_mmap(start, usable, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
+    char *memory = map_usable(device, start, usable);
+    if (memory == MAP_FAILED) {
         int error_number = errno;
         sys_munmap(start, whole);
         return core_error_errno(core_status_of_errno(error_number), error_number,
                                 "sim: cannot map a block of %zu bytes", bytes);
     }
-    char *address = start + usable - core_align_up_unchecked(bytes, BLOCK_ALIGNMENT);
-    memset(address, FRESH_BYTE, core_min(bytes, FRESH_BYTES));
-    *address_p = address;
+    size_t offset = usable - core_align_up_unchecked(bytes, BLOCK_ALIGNMENT);
+    memset(memory + offset, FRESH_BYTE, core_min(bytes, FRESH_BYTES));
+    *address_p = start + offset;
+    *real_p = memory + offset;
     return RAFFIA_OK;
+}
+
+/* Gives back the memory of a block that is hidden, which begins at `real`. */
+static void unmap_twin(char *address, char *real, size_t bytes)
+{
+    if (real)
+        sys_munmap(real - (address - mapping_start(address, bytes)),
+                   mapping_bytes(bytes) - SIM_BASE_PAGE);
 }
 
 static raffia_status alloc(struct sim_device *device, size_t bytes, void **address_p)
@@ -71,13 +91,13 @@ static raffia_status alloc(struct sim_device *device, size_t bytes, void **addre
         status = sim_take_memory(device, bytes);
     if (status)
         return status;
-    char *address = NULL;
-    status = map_block(bytes, &address);
+    char *address = NULL, *real = NULL;
+    status = map_block(device, bytes, &address, &real);
     if (status) {
         sim_give_memory(device, bytes);
         return status;
     }
-    sim_spans_insert(&device->blocks, address, bytes, NULL);
+    sim_spans_insert(&device->blocks, address, bytes, real == address ? NULL : real);
     *address_p = address;
     return RAFFIA_OK;
 }
@@ -141,6 +161,7 @@ raffia_status sim_mem_free(int index, void *address, size_t bytes)
         return status;
     status = check_free(device, address, bytes);
     if (!status) {
+        unmap_twin(address, sim_spans_at(&device->blocks, address)->owner, bytes);
         sim_spans_remove(&device->blocks, address);
         sim_give_memory(device, bytes);
         bury(device, mapping_start(address, bytes), mapping_bytes(bytes));
@@ -153,6 +174,7 @@ void sim_regular_clear(struct sim_device *device)
 {
     for (size_t i = 0; i < device->blocks.count; i++) {
         const struct sim_span *block = &device->blocks.items[i];
+        unmap_twin((char *)block->start, block->owner, block->bytes);
         sys_munmap(mapping_start((char *)block->start, block->bytes), mapping_bytes(block->bytes));
     }
     for (size_t i = 0; i < device->graves.count; i++)

@@ -49,6 +49,9 @@ struct sim_config {
 
     bool hides_page_sizes; /* page_size_of() cannot tell, as on CUDA */
     bool synchronous;      /* no streams, as on the host */
+    bool cpu_inaccessible; /* its memory is hidden from the CPU, as a GPU's is: touching it faults,
+                              only copies, fills and sim_view() get at it. The default is the
+                              setting `sim_memory` for devices nobody configured */
     bool commits_at_map;   /* memory is taken, and refused, by chunk_map() as on the host instead of
                               by chunk_create() as on a GPU */
 
@@ -56,6 +59,10 @@ struct sim_config {
     unsigned misaligned_bases; /* so many of the next range_reserve() return a base off by 4 KiB */
     unsigned smaller_pages;    /* so many of the next chunk_map() deliver 4 KiB pages, and succeed;
                                   page_size_of() tells the truth */
+
+    /* Refusals of host memory. */
+    size_t register_bytes_max; /* host_register() of more at once is refused; 0 = any is taken */
+    bool refuses_host_alloc;
 
     /* What calls take, so that races can be provoked; microseconds. */
     unsigned alloc_us; /* range_reserve, chunk_create, chunk_import, mem_alloc, host_register */
@@ -65,7 +72,7 @@ struct sim_config {
 
 /* Sets up one device, and makes it exist: devices() then counts at least device + 1. NULL is all
  * defaults. A device in use takes a new capacity, limits, misbehaviours and delays; BUSY if the
- * kinds of pages, the streams or the time of commitment would change. */
+ * kinds of pages, the streams, the time of commitment or who can touch it would change. */
 raffia_status sim_configure(int device, const struct sim_config *config);
 
 /* How many devices there are, 0 to SIM_DEVICES_MAX; 2 unless said otherwise. */
@@ -109,6 +116,7 @@ struct sim_usage {
     size_t mappings, mapped_bytes;
     size_t blocks, block_bytes; /* mem_alloc(), as asked for */
     size_t registrations, registered_bytes;
+    size_t host_blocks, host_block_bytes; /* host_alloc(), as asked for */
     size_t streams; /* created and not destroyed; the default stream not among them */
     size_t events;
     size_t modules;
@@ -122,6 +130,10 @@ void sim_query(int device, struct sim_usage *usage);
 /* True if nothing exists now, on any device, and none was misused. What a test asserts at its end.
  */
 bool sim_is_idle(void);
+
+/* Where the CPU finds the bytes of device memory at an address: for tests that look into memory
+ * that is hidden, and for their kernels. Other addresses come back as they are. */
+void *sim_view(const void *at);
 
 /* ---- streams ----------------------------------------------------------------------------------*/
 

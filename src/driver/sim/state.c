@@ -1,6 +1,7 @@
 #include "driver/sim/state.h"
 
 #include "core/error.h"
+#include "core/settings.h"
 #include "core/text.h"
 #include "driver/sim/memory.h"
 
@@ -49,9 +50,16 @@ void sim_acquire(void)
     pthread_mutex_lock(&sim_lock);
     if (prepared)
         return;
+    /* Without the lock: a bad setting is logged, and the log's sink may be anybody's. */
+    pthread_mutex_unlock(&sim_lock);
+    const struct sim_config defaults = {
+        .cpu_inaccessible = core_setting_choice(CORE_SETTING_SIM_MEMORY) == CORE_SIM_MEMORY_HIDDEN};
+    pthread_mutex_lock(&sim_lock);
+    if (prepared)
+        return;
     for (int i = 0; i < SIM_DEVICES_MAX; i++) {
         sim_devices[i].index = i;
-        sim_devices[i].config = sim_config_whole(&(struct sim_config){0});
+        sim_devices[i].config = sim_config_whole(&defaults);
     }
     sim_device_count = DEFAULT_DEVICES;
     prepared = true;
@@ -91,8 +99,13 @@ void sim_device_clear(struct sim_device *device)
 {
     sim_chunks_clear(device);
     sim_regular_clear(device);
-    for (size_t i = 0; i < device->ranges.count; i++)
-        munmap((void *)device->ranges.items[i].start, device->ranges.items[i].bytes);
+    sim_host_blocks_clear(device);
+    for (size_t i = 0; i < device->ranges.count; i++) {
+        const struct sim_span *range = &device->ranges.items[i];
+        munmap((void *)range->start, range->bytes);
+        if (range->owner)
+            munmap(range->owner, range->bytes);
+    }
     sim_spans_clear(&device->ranges);
     sim_spans_clear(&device->registrations);
     *device = (struct sim_device){0};

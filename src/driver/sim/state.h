@@ -29,11 +29,12 @@ struct sim_device {
     bool abandoned; /* being reset: queued work is dropped */
 
     /* Addresses. */
-    struct sim_spans ranges;
+    struct sim_spans ranges;        /* owner: the twin, for memory that is hidden */
     struct sim_spans mappings;      /* owner: struct sim_mapping */
-    struct sim_spans blocks;        /* mem_alloc(); owner: start of the system's mapping */
+    struct sim_spans blocks;        /* mem_alloc(); owner: the twin of a block that is hidden */
     struct sim_spans graves;        /* blocks freed lately; owner: their age */
     struct sim_spans registrations; /* host_register() */
+    struct sim_spans host_blocks;   /* host_alloc() */
 
     /* Objects, by the address of their record. */
     struct sim_spans chunks;

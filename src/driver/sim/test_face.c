@@ -36,7 +36,8 @@ static raffia_status check_config(int index, const struct sim_config *config)
 static bool is_idle(const struct sim_device *device)
 {
     if (device->ranges.count || device->blocks.count || device->registrations.count ||
-        device->chunks.count || device->events.count || device->modules.count)
+        device->host_blocks.count || device->chunks.count || device->events.count ||
+        device->modules.count)
         return false;
     for (const struct sim_stream *stream = device->all; stream; stream = stream->next)
         if (stream != device->default_stream || stream->first)
@@ -48,7 +49,8 @@ static bool is_idle(const struct sim_device *device)
 static bool has_same_shape(const struct sim_config *old, const struct sim_config *new)
 {
     bool same = old->page_count == new->page_count && old->synchronous == new->synchronous &&
-                old->commits_at_map == new->commits_at_map;
+                old->commits_at_map == new->commits_at_map &&
+                old->cpu_inaccessible == new->cpu_inaccessible;
     for (size_t i = 0; i < old->page_count && same; i++)
         same = old->pages[i].kind == new->pages[i].kind && old->pages[i].size == new->pages[i].size;
     return same;
@@ -190,6 +192,8 @@ void sim_query(int index, struct sim_usage *usage)
         .block_bytes = sim_spans_bytes(&device->blocks),
         .registrations = device->registrations.count,
         .registered_bytes = sim_spans_bytes(&device->registrations),
+        .host_blocks = device->host_blocks.count,
+        .host_block_bytes = sim_spans_bytes(&device->host_blocks),
         .events = device->events.count,
         .modules = device->modules.count,
         .misuses = device->misuses,
@@ -209,4 +213,14 @@ bool sim_is_idle(void)
         idle = idle && is_idle(&sim_devices[i]) && !sim_devices[i].misuses;
     sim_leave();
     return idle;
+}
+
+void *sim_view(const void *at)
+{
+    if (sim_is_forked())
+        return (void *)(uintptr_t)at;
+    sim_acquire();
+    void *real = sim_real_address(at);
+    sim_leave();
+    return real;
 }

@@ -38,6 +38,11 @@ static raffia_status check_owner(struct sim_device *device, const struct sim_dev
     if (span && !sim_span_contains(span, at, bytes))
         return sim_misuse(device, "%s of %zu bytes at %p crosses the edge of a block of %zu", verb,
                           bytes, at, span->bytes);
+    /* A real driver looks up the memory of a copy by its start and refuses what goes beyond. */
+    span = sim_spans_first(&owner->registrations, at, bytes);
+    if (span && owner == device && !sim_span_contains(span, at, bytes))
+        return sim_misuse(device, "%s of %zu bytes at %p crosses the edge of a registration", verb,
+                          bytes, at);
     if (sim_spans_first(&owner->graves, at, bytes))
         return sim_misuse(device, "%s of %zu bytes at %p touches memory that was freed", verb,
                           bytes, at);
@@ -65,6 +70,24 @@ bool sim_is_device_memory(const void *at)
             sim_spans_at(&sim_devices[i].graves, at))
             return true;
     return false;
+}
+
+static void *twin_address(const struct sim_spans *spans, const void *at)
+{
+    const struct sim_span *span = sim_spans_at(spans, at);
+    return span && span->owner ? (char *)span->owner + ((uintptr_t)at - span->start) : NULL;
+}
+
+void *sim_real_address(const void *at)
+{
+    for (int i = 0; at && i < SIM_DEVICES_MAX; i++) {
+        void *real = twin_address(&sim_devices[i].ranges, at);
+        if (!real)
+            real = twin_address(&sim_devices[i].blocks, at);
+        if (real)
+            return real;
+    }
+    return (void *)(uintptr_t)at;
 }
 
 static bool overlaps(const void *a, size_t a_bytes, const void *b, size_t b_bytes)

@@ -33,6 +33,8 @@ enum sim_pace {
     X(mem_free, UNMAP, false)                                                                      \
     X(host_register, ALLOC, true)                                                                  \
     X(host_unregister, UNMAP, false)                                                               \
+    X(host_alloc, ALLOC, true)                                                                     \
+    X(host_free, UNMAP, false)                                                                     \
     X(stream_create, QUICK, true)                                                                  \
     X(stream_destroy, QUICK, false)                                                                \
     X(stream_id, QUICK, true)                                                                      \

@@ -1,0 +1,92 @@
+/* Where the registered pieces of memory begin and end, of all devices. */
+#include "core/checked.h"
+#include "core/memory.h"
+#include "driver/pinned/verbs.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <string.h>
+
+#define ROOM_FIRST ((size_t)16)
+
+struct piece {
+    uintptr_t start, end;
+};
+
+/* In order of address. One piece may be registered with several devices; it is here as often. The
+ * lock is a leaf; a forked child never gets as far as to take it: its copies fail before. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct piece *pieces;
+static size_t piece_count, piece_room;
+
+/* Index of the first piece that ends behind the address. */
+static size_t first_behind(uintptr_t address)
+{
+    size_t low = 0, high = piece_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (pieces[middle].end > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static bool make_room(void)
+{
+    if (piece_count < piece_room)
+        return true;
+    size_t room = piece_room ? 2 * piece_room : ROOM_FIRST;
+    void *grown = core_reallocate(pieces, room, sizeof *pieces);
+    if (!grown)
+        return false;
+    pieces = grown;
+    piece_room = room;
+    return true;
+}
+
+bool pinned_piece_add(const void *at, size_t bytes)
+{
+    const struct piece piece = {(uintptr_t)at, (uintptr_t)at + bytes};
+    pthread_mutex_lock(&lock);
+    bool added = make_room();
+    if (added) {
+        size_t place = first_behind(piece.start);
+        memmove(pieces + place + 1, pieces + place, (piece_count - place) * sizeof *pieces);
+        pieces[place] = piece;
+        piece_count++;
+    }
+    pthread_mutex_unlock(&lock);
+    return added;
+}
+
+/* The table goes with its last piece, so that nothing is left when nothing is pinned. */
+void pinned_piece_drop(const void *at)
+{
+    pthread_mutex_lock(&lock);
+    size_t place = first_behind((uintptr_t)at);
+    assert(place < piece_count && pieces[place].start == (uintptr_t)at);
+    piece_count--;
+    memmove(pieces + place, pieces + place + 1, (piece_count - place) * sizeof *pieces);
+    if (piece_count == 0) {
+        core_free(pieces);
+        pieces = NULL;
+        piece_room = 0;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+size_t pinned_reach(const void *at, size_t bytes)
+{
+    uintptr_t address = (uintptr_t)at;
+    pthread_mutex_lock(&lock);
+    size_t place = first_behind(address);
+    if (place < piece_count) {
+        const struct piece *next = &pieces[place];
+        uintptr_t edge = next->start > address ? next->start : next->end;
+        bytes = core_min(bytes, edge - address);
+    }
+    pthread_mutex_unlock(&lock);
+    return bytes;
+}
