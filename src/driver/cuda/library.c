@@ -38,6 +38,7 @@ static const struct symbol symbols[] = {CUDA_API_FUNCTIONS(ROW) CUDA_API_OPTIONA
 #undef ROW
 #undef OPTIONAL_ROW
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): it is a declaration */
 #define FINDER(symbol, name, version, parameters) typedef CUresult(*finder) parameters;
 CUDA_API_FINDER(FINDER)
 #undef FINDER

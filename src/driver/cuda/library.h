@@ -18,6 +18,7 @@
 #define CUDA_DEVICES_MAX 64
 
 struct cuda_library {
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): they are declarations */
 #define CUDA_LIBRARY_FIELD(symbol, name, version, parameters) CUresult(*symbol) parameters;
     CUDA_API_FUNCTIONS(CUDA_LIBRARY_FIELD)
     CUDA_API_OPTIONAL(CUDA_LIBRARY_FIELD) /* NULL where the driver lacks them */
