@@ -18,6 +18,7 @@ static struct bench {
      "a model file from the page cache into regular and into huge pages"},
     {"alloc", "raffia bench alloc", bench_alloc,
      "memory from a pool, from a new pool, and from the system"},
+    {"copy", "raffia bench copy", bench_copy, "copies between host and device memory"},
     {"tlb", "raffia bench tlb", bench_tlb, "random reads in regular and in huge pages"},
     {"step", "raffia bench step", bench_step,
      "steps that move a batch and compute, with regular memory and with a pool"},

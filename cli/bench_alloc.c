@@ -2,6 +2,7 @@
  * raffia bench alloc: what memory costs out of a pool, out of a new pool, and out of the system.
  */
 #include "cli/bench.h"
+#include "cli/bench_alloc_device.h"
 #include "cli/bench_alloc_pairs.h"
 #include "cli/bench_alloc_rounds.h"
 #include "cli/bench_run.h"
@@ -41,9 +42,25 @@ static const char documentation[] =
     "  alloc.pair_regular_over_pool           pair.regular : pair.pool.mean\n"
     "They are left out (null) if no huge pages could be had. Sizes not given are chosen from the "
     "free memory: the pool takes a quarter of it, at most 2 GiB.\n\n"
+    "With --device, rows of that device's memory:\n"
+    "  pair.pool.mean, .direct.mean, .stream.mean\n"
+    "                       pairs by the calls by device number, from a pool, and in a stream's "
+    "order\n"
+    "  pair.async.mean      the driver's own stream-ordered allocator, which keeps what is freed\n"
+    "  large.pool, .regular --first from the standing pool, and from the driver's allocator\n"
+    "  build.pool           the standing pool is built (8GiB, or half of what is free)\n"
+    "  pinned.build, .free  a pool of pinned huge pages is built and given back (4GiB, or a "
+    "quarter "
+    "of\n"
+    "                       the free host memory)\n"
+    "  hostalloc.build, .free\n"
+    "                       the same by the driver's own allocator of pinned memory\n"
+    "and ratios: alloc.async_over_pool (pair.async.mean : pair.stream.mean), "
+    "alloc.regular_over_pool_large, pinned.hostalloc_over_build, pinned.hostfree_over_free.\n\n"
     "Examples:\n"
     "  raffia bench alloc\n"
-    "  raffia bench alloc --pool 8GiB --pairs 10000 --json\n\n"
+    "  raffia bench alloc --pool 8GiB --pairs 10000 --json\n"
+    "  raffia bench alloc --device cuda:0\n\n"
     "Exit codes: 0 measured, 1 it could not be measured, 2 bad command line.";
 
 enum key {
@@ -68,6 +85,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &plan->options;
+        state->child_inputs[1] = &plan->options;
         return 0;
     case KEY_POOL:
         plan->pool_bytes = cli_option_size(state, "--pool", text, 2 * PAIR_STEP_BYTES, BYTES_MAX);
@@ -88,13 +106,15 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static raffia_status measure(const void *plan, struct bench_report *report)
 {
-    return bench_alloc_measure(plan, report);
+    const struct bench_alloc_plan *asked = plan;
+    return asked->options.device ? bench_alloc_device_measure(asked, report)
+                                 : bench_alloc_measure(asked, report);
 }
 
 int bench_alloc(int argc, char **argv)
 {
-    static const struct argp argp = {option_table,           parse, NULL, documentation,
-                                     bench_options_children, NULL,  NULL};
+    static const struct argp argp = {
+        option_table, parse, NULL, documentation, bench_device_options_children, NULL, NULL};
     struct bench_alloc_plan plan = {
         .options = {.runs = BENCH_RUNS_DEFAULT, .pages = RAFFIA_PAGES_TRY},
         .pairs = PAIRS_DEFAULT,

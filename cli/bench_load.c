@@ -45,11 +45,21 @@ static const char documentation[] =
     "  wait     what is in none of these\n\n"
     "--size takes a list: each size is measured by itself, and --json then prints an object with a "
     "list, \"reports\".\n\n"
+    "With --device the model goes to the memory of a device:\n"
+    "  link.pinned  copies of pinned memory, each as large as those of the loader's ring\n"
+    "  load.first   pool and ring are made inside the clock\n"
+    "  load.second  both are there\n"
+    "  load.cold    as load.second, the files dropped from the page cache before\n"
+    "  read.cold    direct reads of the same files, and no device\n"
+    "The clock stops with the last byte on the device; driver and context were up before it "
+    "started. load.link_share and load.first_link_share are rates over that of the best copy of "
+    "link.pinned, load.cold_share is read.cold : load.cold.\n\n"
     "Memory needed: twice the model's size, the page cache included.\n\n"
     "Examples:\n"
     "  raffia bench load\n"
     "  raffia bench load --size 0.25GiB,1GiB,8GiB\n"
-    "  raffia bench load model.safetensors --pages on --json\n\n"
+    "  raffia bench load model.safetensors --pages on --json\n"
+    "  raffia bench load --device cuda:0 --size 6GiB\n\n"
     "Exit codes: 0 measured, 1 it could not be measured, 2 bad command line.";
 
 enum key {
@@ -97,6 +107,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &arguments->plan;
+        state->child_inputs[1] = &arguments->plan;
         return 0;
     case KEY_SIZE:
         parse_sizes(state, text, arguments);
@@ -162,8 +173,8 @@ static raffia_status measure_all(const struct arguments *arguments)
 
 int bench_load(int argc, char **argv)
 {
-    static const struct argp argp = {option_table,           parse, "[FILE]", documentation,
-                                     bench_options_children, NULL,  NULL};
+    static const struct argp argp = {
+        option_table, parse, "[FILE]", documentation, bench_device_options_children, NULL, NULL};
     const char *temporary = getenv("TMPDIR");
     struct arguments arguments = {
         .sizes = {DEFAULT_BYTES},

@@ -1,5 +1,6 @@
 #include "cli/bench_load_rounds.h"
 
+#include "cli/bench_load_device.h"
 #include "cli/bench_load_ways.h"
 #include "cli/bench_memory.h"
 #include "cli/bench_pool.h"
@@ -204,6 +205,8 @@ raffia_status bench_load_check_memory(size_t bytes)
 raffia_status bench_load_measure(const char *path, const struct bench_options *plan,
                                  struct bench_report *report)
 {
+    if (plan->device)
+        return bench_load_device_measure(path, plan, report);
     struct bench bench = {.plan = plan, .report = report};
     bench.threads[ONE_THREAD] = 1;
     bench.threads[ALL_THREADS] = core_thread_count(plan->threads);

@@ -73,8 +73,7 @@ void load_subject_free(struct load_subject *subject)
     *subject = (struct load_subject){0};
 }
 
-static raffia_status check_tensor(const struct load_subject *subject, size_t index,
-                                  const void *data)
+raffia_status load_subject_check(const struct load_subject *subject, size_t index, const void *data)
 {
     const raffia_tensor *tensor = raffia_model_tensor_at(subject->model, index);
     if (tensor->bytes == 0 || XXH3_64bits(data, tensor->bytes) == subject->checksums[index])
@@ -100,7 +99,7 @@ static raffia_status check_files(const struct load_subject *subject, const unsig
     for (size_t i = 0; !status && i < raffia_model_tensor_count(subject->model); i++) {
         const raffia_tensor *tensor = raffia_model_tensor_at(subject->model, i);
         uint64_t offset = file_base(subject, tensor->file) + tensor->file_offset;
-        status = check_tensor(subject, i, memory + offset);
+        status = load_subject_check(subject, i, memory + offset);
     }
     return status;
 }
@@ -109,7 +108,7 @@ static raffia_status check_model(const struct load_subject *subject, const raffi
 {
     raffia_status status = RAFFIA_OK;
     for (size_t i = 0; !status && i < raffia_model_tensor_count(model); i++)
-        status = check_tensor(subject, i, raffia_model_tensor_at(model, i)->data);
+        status = load_subject_check(subject, i, raffia_model_tensor_at(model, i)->data);
     return status;
 }
 

@@ -41,6 +41,10 @@ struct load_terms {
 raffia_status load_subject_open(const char *path, struct load_subject *subject);
 void load_subject_free(struct load_subject *subject);
 
+/* Compares one tensor's bytes, wherever they lie; MISMATCH. */
+raffia_status load_subject_check(const struct load_subject *subject, size_t index,
+                                 const void *data);
+
 /* With `verify` every tensor is compared, outside the clock; MISMATCH if one differs. */
 
 /* The plain way: read() into new memory in 4 KiB pages, each thread its share. */

@@ -2,6 +2,8 @@
 
 #include "core/parallel.h"
 
+#include <string.h>
+
 #define RUNS_MAX 10000u
 
 enum key {
@@ -10,6 +12,7 @@ enum key {
     KEY_PAGE_SIZE,
     KEY_THREADS,
     KEY_JSON,
+    KEY_DEVICE,
 };
 
 static const struct argp_option option_table[] = {
@@ -52,3 +55,23 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static const struct argp parser = {option_table, parse, NULL, NULL, NULL, NULL, NULL};
 
 const struct argp_child bench_options_children[] = {{&parser, 0, NULL, 0}, {0}};
+
+static const struct argp_option device_table[] = {
+    {"device", KEY_DEVICE, "NAME", 0,
+     "measure a device, cuda:0 for example (this machine's memory)", 0},
+    {0},
+};
+
+static error_t parse_device(int key, char *text, struct argp_state *state)
+{
+    struct bench_options *options = state->input;
+    if (key != KEY_DEVICE)
+        return ARGP_ERR_UNKNOWN;
+    options->device = strcmp(text, "host") == 0 ? NULL : text;
+    return 0;
+}
+
+static const struct argp device_parser = {device_table, parse_device, NULL, NULL, NULL, NULL, NULL};
+
+const struct argp_child bench_device_options_children[] = {
+    {&parser, 0, NULL, 0}, {&device_parser, 0, NULL, 0}, {0}};

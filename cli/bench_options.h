@@ -14,6 +14,7 @@ struct bench_options {
     size_t page_size;        /* 0 = default */
     unsigned threads;        /* of the rows with several; 0 = default */
     bool json;
+    const char *device; /* NULL = this machine's memory */
 };
 
 #define BENCH_RUNS_DEFAULT 5u
@@ -24,5 +25,8 @@ struct bench_options {
 /* For the parent's `children`. Their input is a struct bench_options, which the parent hands down
  * in ARGP_KEY_INIT. */
 extern const struct argp_child bench_options_children[];
+
+/* The same with --device, for benchmarks that can also measure a device. */
+extern const struct argp_child bench_device_options_children[];
 
 #endif

@@ -3,6 +3,7 @@
  */
 #include "cli/bench.h"
 #include "cli/bench_run.h"
+#include "cli/bench_tlb_device.h"
 #include "cli/bench_tlb_rounds.h"
 #include "cli/tlb_probe.h"
 
@@ -24,10 +25,15 @@ static const char documentation[] =
     "They are left out (null) if no huge pages could be had. \"source\" says what they rest on: "
     "\"perf_event_open\" if the processor counted misses (the counts are printed too), \"probe\" "
     "if there are times only; a note then says why.\n\n"
+    "With --device one line in each 2 MiB of the device's memory is chased by a kernel, over more "
+    "and more memory up to --size (a third of what is free, at most 64 GiB):\n"
+    "  chase.pool.SIZE, .regular.SIZE  in memory of a pool, and of the driver's allocator\n"
+    "  chase.packed.SIZE               as many lines, 512 bytes apart: what is not translation\n\n"
     "Memory needed: twice --size.\n\n"
     "Examples:\n"
     "  raffia bench tlb\n"
-    "  raffia bench tlb --size 4GiB --json\n\n"
+    "  raffia bench tlb --size 4GiB --json\n"
+    "  raffia bench tlb --device cuda:0\n\n"
     "Exit codes: 0 measured, 1 it could not be measured, 2 bad command line.";
 
 enum key {
@@ -54,6 +60,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &plan->options;
+        state->child_inputs[1] = &plan->options;
         return 0;
     case KEY_SIZE:
         plan->bytes = cli_option_size(state, "--size", text, BYTES_MIN, BYTES_MAX);
@@ -71,13 +78,15 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static raffia_status measure(const void *plan, struct bench_report *report)
 {
-    return bench_tlb_measure(plan, report);
+    const struct bench_tlb_plan *asked = plan;
+    return asked->options.device ? bench_tlb_device_measure(asked, report)
+                                 : bench_tlb_measure(asked, report);
 }
 
 int bench_tlb(int argc, char **argv)
 {
-    static const struct argp argp = {option_table,           parse, NULL, documentation,
-                                     bench_options_children, NULL,  NULL};
+    static const struct argp argp = {
+        option_table, parse, NULL, documentation, bench_device_options_children, NULL, NULL};
     struct bench_tlb_plan plan = {
         .options = {.runs = BENCH_RUNS_DEFAULT, .pages = RAFFIA_PAGES_TRY},
         .reads = READS_DEFAULT,

@@ -33,7 +33,7 @@ uint64_t probe_read(const unsigned char *memory, size_t pages, size_t reads, uin
     return sum;
 }
 
-void probe_chain_make(unsigned char *memory, size_t pages, uint32_t *order)
+void probe_ring_order(uint32_t *order, size_t pages)
 {
     for (size_t i = 0; i < pages; i++)
         order[i] = (uint32_t)i;
@@ -45,6 +45,11 @@ void probe_chain_make(unsigned char *memory, size_t pages, uint32_t *order)
         order[i] = order[j];
         order[j] = page;
     }
+}
+
+void probe_chain_make(unsigned char *memory, size_t pages, uint32_t *order)
+{
+    probe_ring_order(order, pages);
     for (size_t i = 0; i < pages; i++) {
         void *at = memory + probe_offset(i);
         *(uint64_t *)at = probe_offset(order[i]);

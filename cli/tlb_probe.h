@@ -21,6 +21,10 @@ size_t probe_offset(size_t page);
  */
 uint64_t probe_read(const unsigned char *memory, size_t pages, size_t reads, uint64_t seed);
 
+/* Fills in which page comes after each, so that all are one ring in random order, always the same.
+ * At least one page. */
+void probe_ring_order(uint32_t *order, size_t pages);
+
 /* Makes the pages' lines one ring in random order, always the same: each word holds the offset of
  * the next. `order` is room for the number of each page. */
 void probe_chain_make(unsigned char *memory, size_t pages, uint32_t *order);
