@@ -16,6 +16,7 @@
 #define SAME_VALUE(name, value) _Static_assert((int)(name) == (value), #name);
 CUDA_API_CONSTANTS(SAME_VALUE)
 _Static_assert(CU_MEMHOSTREGISTER_PORTABLE == CUDA_API_MEMHOSTREGISTER_PORTABLE, "portable");
+_Static_assert(CU_MEMHOSTALLOC_PORTABLE == CUDA_API_MEMHOSTALLOC_PORTABLE, "portable");
 
 #define SAME_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type);
 #define SAME_OFFSET(type, member, offset)                                                          \

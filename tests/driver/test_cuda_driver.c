@@ -469,7 +469,7 @@ static int nothing_is_left(void **state)
     struct fake_cuda_usage usage = cuda_test_usage();
     usage.misuses = 0; /* judged in the tests: some misuse on purpose */
     if (usage.ranges + usage.handles + usage.mappings + usage.blocks + usage.registrations +
-        usage.streams + usage.events + usage.modules)
+        usage.host_blocks + usage.streams + usage.events + usage.modules)
         return -1;
     return current() ? -1 : 0;
 }

@@ -79,6 +79,7 @@
 
 /* Macros there, so not for the list of enumerators. */
 #define CUDA_API_MEMHOSTREGISTER_PORTABLE 1u
+#define CUDA_API_MEMHOSTALLOC_PORTABLE    1u
 
 /* X(type, bytes), and M(type, member, offset). Types that are enumerations there are int here: the
  * same register or word. */
@@ -165,6 +166,8 @@
     X(cuMemFree_v2, cuMemFree, 3020, (CUdeviceptr address))                                        \
     X(cuMemHostRegister_v2, cuMemHostRegister, 6050, (void *at, size_t bytes, unsigned flags))     \
     X(cuMemHostUnregister, cuMemHostUnregister, 4000, (void *at))                                  \
+    X(cuMemHostAlloc, cuMemHostAlloc, 2020, (void **at, size_t bytes, unsigned flags))             \
+    X(cuMemFreeHost, cuMemFreeHost, 2000, (void *at))                                              \
     X(cuStreamCreate, cuStreamCreate, 2000, (CUstream * stream, unsigned flags))                   \
     X(cuStreamDestroy_v2, cuStreamDestroy, 4000, (CUstream stream))                                \
     X(cuStreamGetId, cuStreamGetId, 12000, (CUstream stream, unsigned long long *id))              \

@@ -6,8 +6,8 @@
 const struct driver cuda_driver = {
     .name = "cuda",
     .capabilities = DRIVER_CAN_REMAP | DRIVER_CAN_ALIAS | DRIVER_CAN_EXPORT |
-                    DRIVER_IS_ASYNCHRONOUS | DRIVER_CAN_REGISTER | DRIVER_CAN_LAUNCH |
-                    DRIVER_HAS_PEERS,
+                    DRIVER_IS_ASYNCHRONOUS | DRIVER_CAN_REGISTER | DRIVER_CAN_ALLOC_HOST |
+                    DRIVER_CAN_LAUNCH | DRIVER_HAS_PEERS,
 
     .devices = cuda_devices,
     .device_info = cuda_device_info,
@@ -29,6 +29,8 @@ const struct driver cuda_driver = {
 
     .host_register = cuda_host_register,
     .host_unregister = cuda_host_unregister,
+    .host_alloc = cuda_host_alloc,
+    .host_free = cuda_host_free,
 
     .stream_create = cuda_stream_create,
     .stream_destroy = cuda_stream_destroy,

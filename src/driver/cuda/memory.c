@@ -58,3 +58,31 @@ raffia_status cuda_host_unregister(int index, void *at, size_t bytes)
                                 at)
                   : RAFFIA_OK;
 }
+
+raffia_status cuda_host_alloc(int index, size_t bytes, void **at_p)
+{
+    struct cuda_scope scope;
+    raffia_status status = cuda_enter_beside_capture(&scope, index, "host_alloc");
+    if (status)
+        return status;
+    void *at = NULL;
+    CUresult result = CUDA_CALL(cuMemHostAlloc, &at, bytes, CUDA_API_MEMHOSTALLOC_PORTABLE);
+    cuda_leave(&scope);
+    if (result)
+        return cuda_failed(index, result, "cannot allocate %zu bytes of pinned host memory", bytes);
+    *at_p = at;
+    return RAFFIA_OK;
+}
+
+raffia_status cuda_host_free(int index, void *at, size_t bytes)
+{
+    struct cuda_scope scope;
+    raffia_status status = cuda_enter_giving_back(&scope, index, "host_free");
+    if (status)
+        return status;
+    CUresult result = CUDA_GIVE_BACK(cuMemFreeHost, at);
+    cuda_leave(&scope);
+    return result ? cuda_failed(index, result, "cannot free %zu bytes of pinned host memory at %p",
+                                bytes, at)
+                  : RAFFIA_OK;
+}

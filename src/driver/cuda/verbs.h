@@ -46,6 +46,8 @@ raffia_status cuda_fill(int device, driver_stream stream, void *destination, uns
 /* order.c */
 raffia_status cuda_host_register(int device, void *at, size_t bytes);
 raffia_status cuda_host_unregister(int device, void *at, size_t bytes);
+raffia_status cuda_host_alloc(int device, size_t bytes, void **at_p);
+raffia_status cuda_host_free(int device, void *at, size_t bytes);
 raffia_status cuda_stream_create(int device, driver_stream *stream_p);
 raffia_status cuda_stream_destroy(int device, driver_stream stream);
 raffia_status cuda_stream_id(int device, driver_stream stream, uint64_t *id_p);

@@ -57,7 +57,7 @@ FAKE_CUDA_API CUcontext fake_cuda_foreign_context(int device);
 FAKE_CUDA_API void fake_cuda_capture(CUstream stream, bool on);
 
 struct fake_cuda_usage {
-    size_t ranges, handles, mappings, blocks, registrations, streams, events, modules;
+    size_t ranges, handles, mappings, blocks, registrations, host_blocks, streams, events, modules;
     size_t bytes;                         /* of all devices */
     long retained[FAKE_CUDA_DEVICES_MAX]; /* times that a primary context was retained */
     size_t misuses;

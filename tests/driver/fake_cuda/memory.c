@@ -30,7 +30,7 @@ struct mapping {
     int access[FAKE_CUDA_DEVICES_MAX];
 };
 
-static struct fake_set ranges, handles, mappings, blocks, registrations;
+static struct fake_set ranges, handles, mappings, blocks, registrations, host_blocks;
 static size_t used[FAKE_CUDA_DEVICES_MAX];
 
 static struct span *span_at(const struct fake_set *set, CUdeviceptr at)
@@ -414,6 +414,45 @@ CUresult cuMemHostUnregister(void *at)
     FAKE_CALL(cuMemHostUnregister, unpin(at));
 }
 
+static CUresult host_allocate(void **at, size_t bytes, unsigned flags)
+{
+    CUresult result = fake_check_capture("cuMemHostAlloc");
+    if (result)
+        return result;
+    if (!bytes || flags != CUDA_API_MEMHOSTALLOC_PORTABLE)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (fake_current_device() < 0)
+        return fake_misuse(CUDA_ERROR_INVALID_CONTEXT, "allocated host memory without a context");
+    const size_t pages = (bytes + 4095) & ~(size_t)4095;
+    CUdeviceptr address;
+    if ((result = map_bare(pages, 4096, &address, PROT_READ | PROT_WRITE)))
+        return result;
+    fake_set_add(&host_blocks, new_span(address, pages, -1));
+    *at = pointer(address);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostAlloc(void **at, size_t bytes, unsigned flags)
+{
+    FAKE_CALL(cuMemHostAlloc, host_allocate(at, bytes, flags));
+}
+
+static CUresult host_deallocate(const void *at)
+{
+    struct span *block = span_at(&host_blocks, (uintptr_t)at);
+    if (!block || block->at != (uintptr_t)at)
+        return fake_misuse(CUDA_ERROR_INVALID_VALUE, "freed host memory that was not allocated");
+    munmap(pointer(block->at), block->bytes);
+    fake_set_remove(&host_blocks, block);
+    free(block);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemFreeHost(void *at)
+{
+    FAKE_CALL(cuMemFreeHost, host_deallocate(at));
+}
+
 static CUresult check_mapped(CUdeviceptr at, size_t bytes, bool write)
 {
     const CUdeviceptr end = at + bytes;
@@ -465,6 +504,7 @@ void fake_memory_clear(void)
     fake_set_clear(&ranges, end_addresses);
     fake_set_clear(&blocks, end_addresses);
     fake_set_clear(&registrations, free);
+    fake_set_clear(&host_blocks, end_addresses);
     for (int i = 0; i < FAKE_CUDA_DEVICES_MAX; i++)
         used[i] = 0;
 }
@@ -476,6 +516,7 @@ void fake_memory_query(struct fake_cuda_usage *usage)
     usage->mappings = mappings.count;
     usage->blocks = blocks.count;
     usage->registrations = registrations.count;
+    usage->host_blocks = host_blocks.count;
     for (int i = 0; i < FAKE_CUDA_DEVICES_MAX; i++)
         usage->bytes += used[i];
 }
