@@ -28,17 +28,11 @@ def gpu_name(load):
     return words.removeprefix("nvidia-")
 
 
-def median(values):
-    values = sorted(values)
-    middle = len(values) // 2
-    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
-
-
 def compare(load, peer):
     """Seconds of the package over seconds of a second load, of the same file; None if it did not run."""
-    if not peer.get("seconds"):
+    if "load_file" not in peer:
         return None
-    return median(peer["seconds"]) / load["values"]["load.second_seconds"]
+    return peer["load_file"]["median_s"] / load["values"]["load.second_seconds"]
 
 
 def main(directory, result=None):

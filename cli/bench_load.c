@@ -65,6 +65,7 @@ static const char documentation[] =
 enum key {
     KEY_SIZE = 's',
     KEY_DIRECTORY = BENCH_OPTION_FIRST,
+    KEY_HOT,
 };
 
 #define DEFAULT_BYTES ((size_t)2 << 30)
@@ -75,6 +76,7 @@ enum key {
 static const struct argp_option option_table[] = {
     {"size", KEY_SIZE, "SIZE[,SIZE...]", 0, "size of the model that is made (2GiB)", 0},
     {"dir", KEY_DIRECTORY, "DIR", 0, "where the model is made (TMPDIR, else /tmp)", 0},
+    {"hot", KEY_HOT, NULL, 0, "with --device: leave the cold rows out", 0},
     {0},
 };
 
@@ -111,6 +113,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_SIZE:
         parse_sizes(state, text, arguments);
+        return 0;
+    case KEY_HOT:
+        arguments->plan.hot_only = true;
         return 0;
     case KEY_DIRECTORY:
         arguments->directory = text;

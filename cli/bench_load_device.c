@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/parallel.h"
+#include "core/settings.h"
 #include "core/text.h"
 
 #include <stdio.h>
@@ -48,6 +49,8 @@ static raffia_status make_rows(struct bench *bench)
         [COLD] = "load.cold",   [COLD_READ] = "read.cold",
     };
     for (int row = 0; row < ROW_COUNT; row++) {
+        if (bench->plan->hot_only && (row == COLD || row == COLD_READ))
+            continue;
         const size_t each = row == LINK ? LINK_EACH : 1;
         struct bench_row *made = bench_report_row(
             bench->report, names[row], row == LINK ? 1 : bench->threads, bench->plan->runs * each);
@@ -177,7 +180,7 @@ static raffia_status measure_load(struct bench *bench, enum row row, enum purpos
 static raffia_status measure_first(struct bench *bench, bool warm_up)
 {
     bench_memory_warm((size_t)128 << 20, true);
-    staging_release_all();
+    raffia_load_release_staging();
     return measure_load(bench, FIRST, warm_up ? CHECK : COUNT);
 }
 
@@ -208,14 +211,15 @@ static raffia_status fetch(struct bench *bench)
 
 static raffia_status run_round(struct bench *bench, bool warm_up)
 {
-    raffia_status status = fetch(bench);
+    const bool hot_only = bench->plan->hot_only;
+    raffia_status status = hot_only ? RAFFIA_OK : fetch(bench);
     if (!status)
         status = measure_link(bench, warm_up);
     if (!status)
         status = measure_first(bench, warm_up);
     if (!status)
         status = measure_load(bench, SECOND, warm_up ? CHECK : COUNT);
-    if (!status)
+    if (!status && !hot_only)
         status = measure_cold(bench, warm_up);
     if (!status && cli_interrupted())
         status = core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
@@ -225,7 +229,7 @@ static raffia_status run_round(struct bench *bench, bool warm_up)
 /* Ring included: it is made anew. */
 static raffia_status watch_memory(struct bench *bench)
 {
-    staging_release_all();
+    raffia_load_release_staging();
     struct memory_watch watch;
     raffia_status status = memory_watch_start(&watch);
     if (status)
@@ -264,7 +268,7 @@ static void add_results(struct bench *bench)
             "of the bytes of load.cold came from the disk directly. read.cold is "
             "direct reads of the same files by as many threads, with no device",
             bench->cold_bytes ? 100 * (double)bench->cold_direct / (double)bench->cold_bytes : 0);
-    else
+    else if (!bench->plan->hot_only)
         bench_report_note(report, "the file system refuses direct reads: no cold rows");
     bench_report_note(report,
                       "link.pinned: copies of %s, as the ring makes them; the shares are of its "
@@ -295,7 +299,8 @@ static raffia_status run(struct bench *bench)
 raffia_status bench_load_device_measure(const char *path, const struct bench_options *plan,
                                         struct bench_report *report)
 {
-    struct bench bench = {.plan = plan, .report = report, .copy_bytes = staging_slot_bytes()};
+    struct bench bench = {
+        .plan = plan, .report = report, .copy_bytes = core_setting_size(CORE_SETTING_LOAD_SLOT)};
     bench.threads = core_thread_count(plan->threads);
     raffia_status status = bench_device_open(plan->device, &bench.device);
     if (status)

@@ -15,6 +15,7 @@ struct bench_options {
     unsigned threads;        /* of the rows with several; 0 = default */
     bool json;
     const char *device; /* NULL = this machine's memory */
+    bool hot_only;      /* loads: nothing is read from the disk */
 };
 
 #define BENCH_RUNS_DEFAULT 5u
