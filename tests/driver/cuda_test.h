@@ -34,6 +34,44 @@ static inline bool cuda_test_is_idle(void)
              u.modules + u.bytes + u.misuses);
 }
 
+static inline void *cuda_test_allocate(int device, size_t bytes)
+{
+    void *block = NULL;
+    assert_ok(cuda_driver.mem_alloc(device, bytes, &block));
+    return block;
+}
+
+static inline CUcontext cuda_test_current(void)
+{
+    CUcontext context;
+    assert_int_equal(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    return context;
+}
+
+/* Fixtures: each test begins with two fresh devices, and leaves nothing. Misuses are judged in the
+ * tests: some misuse on purpose. */
+static inline int cuda_test_fresh(void **state)
+{
+    (void)state;
+    const struct fake_cuda_config config = {.devices = 2};
+    fake_cuda_reset(&config);
+    return 0;
+}
+
+static inline int cuda_test_left_nothing(void **state)
+{
+    (void)state;
+    const struct fake_cuda_usage u = cuda_test_usage();
+    return u.ranges + u.handles + u.mappings + u.blocks + u.registrations + u.streams + u.events +
+                       u.modules ||
+                   cuda_test_current()
+               ? -1
+               : 0;
+}
+
+#define CUDA_TEST(function)                                                                        \
+    cmocka_unit_test_setup_teardown(function, cuda_test_fresh, cuda_test_left_nothing)
+
 static inline struct driver_chunk_spec cuda_test_spec(size_t bytes)
 {
     return (struct driver_chunk_spec){.bytes = bytes,

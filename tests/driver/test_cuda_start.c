@@ -4,6 +4,7 @@
  */
 #include "core/fault.h"
 #include "driver/cuda_test.h"
+#include "driver/fake_root.h"
 #include "life/child.h"
 #include "support/log_capture.h"
 
@@ -11,6 +12,7 @@
 #include <raffia/pool.h>
 #include <raffia/umd.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -391,6 +393,72 @@ static void a_device_that_lacks_something_says_so(void **state)
     assert_int_equal(child_run(use_silent_device, NULL), 0);
 }
 
+enum { THREADS = 8 };
+
+static pthread_barrier_t all_there;
+
+static void *use_device(void *unused)
+{
+    (void)unused;
+    pthread_barrier_wait(&all_there);
+    for (int i = 0; i < 50; i++) {
+        void *block;
+        bool capturing;
+        if (cuda_driver.mem_alloc(0, 4096, &block) || cuda_driver.fill(0, NULL, block, 1, 4096) ||
+            cuda_driver.stream_is_capturing(0, NULL, &capturing) ||
+            cuda_driver.mem_free(0, block, 4096))
+            return &all_there; /* anything but NULL */
+    }
+    return NULL;
+}
+
+static int use_from_threads(void *context)
+{
+    (void)context;
+    use_library(FAKE_CUDA_LIBRARY, NULL);
+    pthread_t threads[THREADS];
+    pthread_barrier_init(&all_there, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++)
+        EXPECT(pthread_create(&threads[i], NULL, use_device, NULL) == 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        EXPECT(!failed);
+    }
+    const struct fake_cuda_usage usage = cuda_test_usage();
+    EXPECT(usage.retained[0] == 1 && usage.blocks == 0 && usage.misuses == 0);
+    EXPECT(fake_cuda_calls("cuInit") == 1);
+    return 0;
+}
+
+static void threads_may_come_at_once(void **state)
+{
+    (void)state;
+    assert_int_equal(child_run(use_from_threads, NULL), 0);
+}
+
+static int read_node(void *context)
+{
+    (void)context;
+    const struct fake_cuda_config config = {.devices = 3};
+    use_library(FAKE_CUDA_LIBRARY, &config);
+    raffia_device_info info;
+    const int nodes[] = {1, -1, -1};
+    for (int i = 0; i < 3; i++) {
+        EXPECT(cuda_driver.device_info(i, &info) == RAFFIA_OK);
+        EXPECT(info.numa_node == nodes[i]);
+    }
+    return 0;
+}
+
+static void the_node_is_the_kernels_word(void **state)
+{
+    (void)state;
+    fake_root_write("/sys/bus/pci/devices/0000:fa:00.0/numa_node", "1\n");
+    fake_root_write("/sys/bus/pci/devices/0000:fa:01.0/numa_node", "-1\n"); /* a virtual machine */
+    assert_int_equal(child_run(read_node, NULL), 0);
+}
+
 int main(void)
 {
     unsetenv("RAFFIA_DRIVER");
@@ -403,6 +471,8 @@ int main(void)
         cmocka_unit_test(opening_a_device_may_fail_at_every_call),
         cmocka_unit_test(starting_may_fail_at_every_call),
         cmocka_unit_test(a_device_that_lacks_something_says_so),
+        cmocka_unit_test(threads_may_come_at_once),
+        fake_root_test(the_node_is_the_kernels_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

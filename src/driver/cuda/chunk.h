@@ -10,13 +10,17 @@
 
 #include "driver/cuda/context.h"
 
-#include <stdatomic.h>
+/* Addresses that one chunk may be mapped at: a remap needs two. */
+#define CUDA_PLACES_MAX 8
 
 struct driver_chunk {
     CUmemGenericAllocationHandle handle;
     size_t bytes;
     enum driver_handle_type exports;
-    atomic_uint mappings; /* addresses it is mapped at now */
+    /* Where it is mapped now. CUDA calls it a success to unmap where nothing is mapped, and unmaps
+     * what is somebody else's; so we look first. */
+    void *places[CUDA_PLACES_MAX];
+    unsigned place_count;
 };
 
 /* UNSUPPORTED, with a sentence, for a device without virtual memory management. */

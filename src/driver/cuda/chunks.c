@@ -107,12 +107,11 @@ raffia_status cuda_chunk_destroy(int index, driver_chunk chunk)
     raffia_status status = cuda_enter_giving_back(&scope, index, "chunk_destroy");
     if (status)
         return status;
-    const unsigned mappings = atomic_load(&chunk->mappings);
     CUresult result = CUDA_SUCCESS;
-    if (mappings)
+    if (chunk->place_count)
         status = core_error(RAFFIA_ERROR_BUSY,
                             "cuda:%d: a chunk of %zu bytes is still mapped at %u places", index,
-                            chunk->bytes, mappings);
+                            chunk->bytes, chunk->place_count);
     else
         result = CUDA_GIVE_BACK(cuMemRelease, chunk->handle);
     cuda_leave(&scope);
@@ -143,6 +142,11 @@ raffia_status cuda_chunk_map(int index, driver_chunk chunk, void *at,
 {
     struct cuda_scope scope;
     *reason = RAFFIA_REASON_NONE;
+    if (chunk->place_count == CUDA_PLACES_MAX) {
+        *reason = RAFFIA_REASON_LIMIT;
+        return core_error(RAFFIA_ERROR_LIMIT, "cuda:%d: a chunk can be mapped at %d places at most",
+                          index, CUDA_PLACES_MAX);
+    }
     raffia_status status = cuda_enter_beside_capture(&scope, index, "chunk_map");
     if (status)
         return status;
@@ -153,8 +157,16 @@ raffia_status cuda_chunk_map(int index, driver_chunk chunk, void *at,
         return cuda_failed(index, result, "cannot map a chunk of %zu bytes at %p", chunk->bytes,
                            at);
     }
-    atomic_fetch_add(&chunk->mappings, 1);
+    chunk->places[chunk->place_count++] = at;
     return RAFFIA_OK;
+}
+
+static unsigned find_place(const struct driver_chunk *chunk, const void *at)
+{
+    unsigned i = 0;
+    while (i < chunk->place_count && chunk->places[i] != at)
+        i++;
+    return i;
 }
 
 raffia_status cuda_chunk_unmap(int index, driver_chunk chunk, void *at)
@@ -163,13 +175,21 @@ raffia_status cuda_chunk_unmap(int index, driver_chunk chunk, void *at)
     raffia_status status = cuda_enter_giving_back(&scope, index, "chunk_unmap");
     if (status)
         return status;
-    CUresult result = CUDA_GIVE_BACK(cuMemUnmap, (uintptr_t)at, chunk->bytes);
+    const unsigned place = find_place(chunk, at);
+    CUresult result = CUDA_SUCCESS;
+    if (place == chunk->place_count)
+        status = core_error(RAFFIA_ERROR_BAD_ADDRESS,
+                            "cuda:%d: the chunk of %zu bytes is not mapped at %p", index,
+                            chunk->bytes, at);
+    else
+        result = CUDA_GIVE_BACK(cuMemUnmap, (uintptr_t)at, chunk->bytes);
     cuda_leave(&scope);
     if (result)
         return cuda_failed(index, result, "cannot unmap a chunk of %zu bytes at %p", chunk->bytes,
                            at);
-    atomic_fetch_sub(&chunk->mappings, 1);
-    return RAFFIA_OK;
+    if (!status)
+        chunk->places[place] = chunk->places[--chunk->place_count];
+    return status;
 }
 
 /* No call of CUDA tells the size of a page. */

@@ -45,6 +45,31 @@ bool fake_set_has(const struct fake_set *set, const void *item);
 void fake_set_remove(struct fake_set *set, void *item);
 void fake_set_clear(struct fake_set *set, void (*end)(void *item));
 
+/* Stretches of addresses. */
+struct fake_span {
+    CUdeviceptr at;
+    size_t bytes;
+    int device;
+};
+
+static inline void *fake_pointer(CUdeviceptr at)
+{
+    return (void *)(uintptr_t)at;
+}
+
+struct fake_span *fake_span_at(const struct fake_set *set, CUdeviceptr at);
+bool fake_spans_overlap(const struct fake_set *set, CUdeviceptr at, size_t bytes);
+struct fake_span *fake_span_new(CUdeviceptr at, size_t bytes, int device);
+void fake_span_end(void *item); /* its addresses go, too */
+
+/* Addresses of the machine, so that a wrong access is a fault as it is on a device. */
+CUresult fake_map_bare(size_t bytes, size_t alignment, CUdeviceptr *at, int protection);
+
+/* Memory of a device. */
+CUresult fake_take(int device, size_t bytes);
+void fake_give(int device, size_t bytes);
+size_t fake_used(int device);
+
 struct CUctx_st {
     int device;
 };
@@ -62,7 +87,13 @@ bool fake_is_capturing(void);
  * host memory. */
 CUresult fake_check_memory(CUdeviceptr at, size_t bytes, bool write);
 
+CUresult fake_check_block(CUdeviceptr at, size_t bytes);
+
 /* For resets and reports. */
+void fake_mapped_clear(void);
+void fake_mapped_query(struct fake_cuda_usage *usage);
+void fake_regular_clear(void);
+void fake_regular_query(struct fake_cuda_usage *usage);
 void fake_memory_clear(void);
 void fake_memory_query(struct fake_cuda_usage *usage);
 void fake_work_clear(void);

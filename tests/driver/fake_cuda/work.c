@@ -127,9 +127,9 @@ static CUresult capture_status(CUstream stream, CUstreamCaptureStatus *status)
     CUresult result = check_stream(stream, "cuStreamIsCapturing");
     if (result)
         return result;
-    if (is_default(stream))
-        return captures ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
-    *status = stream->capturing;
+    if (is_default(stream) && captures)
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    *status = !is_default(stream) && stream->capturing;
     return CUDA_SUCCESS;
 }
 

@@ -1,19 +1,11 @@
-/* The fake's memory: ranges are bare mappings, physical memory is memfds. */
+/* The fake's virtual memory: ranges are bare mappings, physical memory is memfds. */
 #include "fake.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-struct span {
-    CUdeviceptr at;
-    size_t bytes;
-    int device;
-};
 
 struct handle {
     int fd;
@@ -25,66 +17,16 @@ struct handle {
 };
 
 struct mapping {
-    struct span span; /* first, so that it is found as a span */
+    struct fake_span span; /* first, so that it is found as a span */
     struct handle *handle;
     int access[FAKE_CUDA_DEVICES_MAX];
 };
 
-static struct fake_set ranges, handles, mappings, blocks, registrations, host_blocks;
-static size_t used[FAKE_CUDA_DEVICES_MAX];
-
-static struct span *span_at(const struct fake_set *set, CUdeviceptr at)
-{
-    for (size_t i = 0; i < set->count; i++) {
-        struct span *span = set->items[i];
-        if (at >= span->at && at - span->at < span->bytes)
-            return span;
-    }
-    return NULL;
-}
-
-static bool overlaps(const struct fake_set *set, CUdeviceptr at, size_t bytes)
-{
-    for (size_t i = 0; i < set->count; i++) {
-        const struct span *span = set->items[i];
-        if (at < span->at + span->bytes && span->at < at + bytes)
-            return true;
-    }
-    return false;
-}
-
-static void *pointer(CUdeviceptr at)
-{
-    return (void *)(uintptr_t)at;
-}
+static struct fake_set ranges, handles, mappings;
 
 static bool whole(size_t bytes)
 {
     return bytes && bytes % fake_config.granularity == 0;
-}
-
-/* Addresses of the machine, so that a wrong access is a fault as it is on a device. */
-static CUresult map_bare(size_t bytes, size_t alignment, CUdeviceptr *at, int protection)
-{
-    size_t padded;
-    if (__builtin_add_overflow(bytes, alignment, &padded))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    char *base = mmap(NULL, padded, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    char *start = (char *)(((uintptr_t)base + alignment - 1) & ~(alignment - 1));
-    if (start > base)
-        munmap(base, (size_t)(start - base));
-    munmap(start + bytes, padded - bytes - (size_t)(start - base));
-    *at = (uintptr_t)start;
-    return CUDA_SUCCESS;
-}
-
-static struct span *new_span(CUdeviceptr at, size_t bytes, int device)
-{
-    struct span *span = malloc(sizeof *span);
-    *span = (struct span){at, bytes, device};
-    return span;
 }
 
 static CUresult reserve(CUdeviceptr *base, size_t bytes, size_t alignment)
@@ -93,9 +35,9 @@ static CUresult reserve(CUdeviceptr *base, size_t bytes, size_t alignment)
         return CUDA_ERROR_INVALID_VALUE;
     if (alignment < fake_config.granularity)
         alignment = fake_config.granularity;
-    CUresult result = map_bare(bytes, alignment, base, PROT_NONE);
+    CUresult result = fake_map_bare(bytes, alignment, base, PROT_NONE);
     if (!result)
-        fake_set_add(&ranges, new_span(*base, bytes, -1));
+        fake_set_add(&ranges, fake_span_new(*base, bytes, -1));
     return result;
 }
 
@@ -109,12 +51,12 @@ CUresult cuMemAddressReserve(CUdeviceptr *base, size_t bytes, size_t alignment, 
 
 static CUresult release_range(CUdeviceptr base, size_t bytes)
 {
-    struct span *range = span_at(&ranges, base);
+    struct fake_span *range = fake_span_at(&ranges, base);
     if (!range || range->at != base || range->bytes != bytes)
         return fake_misuse(CUDA_ERROR_INVALID_VALUE, "freed a range that was not reserved");
-    if (overlaps(&mappings, base, bytes))
+    if (fake_spans_overlap(&mappings, base, bytes))
         return fake_misuse(CUDA_ERROR_INVALID_VALUE, "freed a range that holds mappings");
-    munmap(pointer(base), bytes);
+    munmap(fake_pointer(base), bytes);
     fake_set_remove(&ranges, range);
     free(range);
     return CUDA_SUCCESS;
@@ -139,14 +81,6 @@ CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp 
     FAKE_CALL(cuMemGetAllocationGranularity, granularity(bytes, which));
 }
 
-static CUresult take(int device, size_t bytes)
-{
-    if (bytes > fake_config.device_bytes - used[device])
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    used[device] += bytes;
-    return CUDA_SUCCESS;
-}
-
 static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes,
                        const CUmemAllocationProp *prop)
 {
@@ -155,7 +89,7 @@ static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes,
         prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || device < 0 ||
         device >= fake_config.devices)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = take(device, bytes);
+    CUresult result = fake_take(device, bytes);
     if (result)
         return result;
     int fd = memfd_create("fake-cuda", MFD_CLOEXEC);
@@ -177,7 +111,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
 
 static struct handle *find_handle(CUmemGenericAllocationHandle native, const char *call)
 {
-    struct handle *handle = pointer(native);
+    struct handle *handle = fake_pointer(native);
     if (fake_set_has(&handles, handle) && !handle->released)
         return handle;
     fake_misuse(CUDA_ERROR_INVALID_VALUE, "%s of a handle that does not exist", call);
@@ -189,7 +123,7 @@ static void drop(struct handle *handle)
     if (!handle->released || handle->mappings)
         return;
     if (!handle->imported)
-        used[handle->device] -= handle->bytes;
+        fake_give(handle->device, handle->bytes);
     close(handle->fd);
     fake_set_remove(&handles, handle);
     free(handle);
@@ -218,15 +152,16 @@ static CUresult map(CUdeviceptr at, size_t bytes, size_t offset,
         return CUDA_ERROR_INVALID_VALUE;
     if (offset || bytes != handle->bytes)
         return fake_misuse(CUDA_ERROR_INVALID_VALUE, "mapped part of a handle");
-    const struct span *range = span_at(&ranges, at);
+    const struct fake_span *range = fake_span_at(&ranges, at);
     if (!range || bytes > range->at + range->bytes - at || at % fake_config.granularity)
         return fake_misuse(CUDA_ERROR_INVALID_VALUE, "mapped outside of a range");
-    if (overlaps(&mappings, at, bytes))
+    if (fake_spans_overlap(&mappings, at, bytes))
         return fake_misuse(CUDA_ERROR_INVALID_VALUE, "mapped over another mapping");
-    if (mmap(pointer(at), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, handle->fd, 0) == MAP_FAILED)
+    if (mmap(fake_pointer(at), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, handle->fd, 0) ==
+        MAP_FAILED)
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct mapping *mapping = calloc(1, sizeof *mapping);
-    mapping->span = (struct span){at, bytes, handle->device};
+    mapping->span = (struct fake_span){at, bytes, handle->device};
     mapping->handle = handle;
     handle->mappings++;
     fake_set_add(&mappings, mapping);
@@ -241,11 +176,11 @@ CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAlloc
 
 static CUresult unmap(CUdeviceptr at, size_t bytes)
 {
-    struct mapping *mapping = (struct mapping *)span_at(&mappings, at);
+    struct mapping *mapping = (struct mapping *)fake_span_at(&mappings, at);
     if (!mapping || mapping->span.at != at || mapping->span.bytes != bytes)
         return fake_misuse(CUDA_ERROR_INVALID_VALUE, "unmapped what is no whole mapping");
-    mmap(pointer(at), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-         0);
+    mmap(fake_pointer(at), bytes, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     fake_set_remove(&mappings, mapping);
     mapping->handle->mappings--;
     drop(mapping->handle);
@@ -265,11 +200,11 @@ static CUresult set_access(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *
     if (access->location.id < 0 || access->location.id >= fake_config.devices)
         return CUDA_ERROR_INVALID_DEVICE;
     for (CUdeviceptr next = at; next < end;) {
-        struct mapping *mapping = (struct mapping *)span_at(&mappings, next);
+        struct mapping *mapping = (struct mapping *)fake_span_at(&mappings, next);
         if (!mapping || mapping->span.at != next || mapping->span.at + mapping->span.bytes > end)
             return fake_misuse(CUDA_ERROR_INVALID_VALUE, "set access of what is not mapped");
         mapping->access[access->location.id] = access->flags;
-        mprotect(pointer(next), mapping->span.bytes, PROT_READ | PROT_WRITE);
+        mprotect(fake_pointer(next), mapping->span.bytes, PROT_READ | PROT_WRITE);
         next += mapping->span.bytes;
     }
     return CUDA_SUCCESS;
@@ -325,140 +260,12 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     FAKE_CALL(cuMemImportFromShareableHandle, import(handle, (int)(uintptr_t)shareable, type));
 }
 
-static CUresult allocate(CUdeviceptr *address, size_t bytes)
-{
-    const int device = fake_current_device();
-    CUresult result = fake_check_capture("cuMemAlloc");
-    if (result)
-        return result;
-    if (device < 0)
-        return fake_misuse(CUDA_ERROR_INVALID_CONTEXT, "allocated without a context");
-    if (!bytes)
-        return CUDA_ERROR_INVALID_VALUE;
-    const size_t pages = (bytes + 4095) & ~(size_t)4095;
-    if ((result = take(device, pages)))
-        return result;
-    if ((result = map_bare(pages, 4096, address, PROT_READ | PROT_WRITE)))
-        return result;
-    fake_set_add(&blocks, new_span(*address, pages, device));
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
-{
-    FAKE_CALL(cuMemAlloc_v2, allocate(address, bytes));
-}
-
-static CUresult deallocate(CUdeviceptr address)
-{
-    struct span *block = span_at(&blocks, address);
-    CUresult result = fake_check_capture("cuMemFree");
-    if (result)
-        return result;
-    if (!block || block->at != address)
-        return fake_misuse(CUDA_ERROR_INVALID_VALUE, "freed what was not allocated");
-    used[block->device] -= block->bytes;
-    munmap(pointer(address), block->bytes);
-    fake_set_remove(&blocks, block);
-    free(block);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemFree_v2(CUdeviceptr address)
-{
-    FAKE_CALL(cuMemFree_v2, deallocate(address));
-}
-
-static CUresult information(size_t *available, size_t *total)
-{
-    const int device = fake_current_device();
-    if (device < 0)
-        return fake_misuse(CUDA_ERROR_INVALID_CONTEXT, "asked for memory without a context");
-    *total = fake_config.device_bytes;
-    *available = fake_config.device_bytes - used[device];
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
-{
-    FAKE_CALL(cuMemGetInfo_v2, information(available, total));
-}
-
-static CUresult pin(void *at, size_t bytes, unsigned flags)
-{
-    if (!at || !bytes || flags != CUDA_API_MEMHOSTREGISTER_PORTABLE)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (overlaps(&registrations, (uintptr_t)at, bytes))
-        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    fake_set_add(&registrations, new_span((uintptr_t)at, bytes, -1));
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags)
-{
-    FAKE_CALL(cuMemHostRegister_v2, pin(at, bytes, flags));
-}
-
-static CUresult unpin(const void *at)
-{
-    struct span *span = span_at(&registrations, (uintptr_t)at);
-    if (!span || span->at != (uintptr_t)at)
-        return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    fake_set_remove(&registrations, span);
-    free(span);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemHostUnregister(void *at)
-{
-    FAKE_CALL(cuMemHostUnregister, unpin(at));
-}
-
-static CUresult host_allocate(void **at, size_t bytes, unsigned flags)
-{
-    CUresult result = fake_check_capture("cuMemHostAlloc");
-    if (result)
-        return result;
-    if (!bytes || flags != CUDA_API_MEMHOSTALLOC_PORTABLE)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (fake_current_device() < 0)
-        return fake_misuse(CUDA_ERROR_INVALID_CONTEXT, "allocated host memory without a context");
-    const size_t pages = (bytes + 4095) & ~(size_t)4095;
-    CUdeviceptr address;
-    if ((result = map_bare(pages, 4096, &address, PROT_READ | PROT_WRITE)))
-        return result;
-    fake_set_add(&host_blocks, new_span(address, pages, -1));
-    *at = pointer(address);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemHostAlloc(void **at, size_t bytes, unsigned flags)
-{
-    FAKE_CALL(cuMemHostAlloc, host_allocate(at, bytes, flags));
-}
-
-static CUresult host_deallocate(const void *at)
-{
-    struct span *block = span_at(&host_blocks, (uintptr_t)at);
-    if (!block || block->at != (uintptr_t)at)
-        return fake_misuse(CUDA_ERROR_INVALID_VALUE, "freed host memory that was not allocated");
-    munmap(pointer(block->at), block->bytes);
-    fake_set_remove(&host_blocks, block);
-    free(block);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemFreeHost(void *at)
-{
-    FAKE_CALL(cuMemFreeHost, host_deallocate(at));
-}
-
 static CUresult check_mapped(CUdeviceptr at, size_t bytes, bool write)
 {
     const CUdeviceptr end = at + bytes;
     const int device = fake_current_device(), needed = write ? 3 : 1;
     while (at < end) {
-        const struct mapping *mapping = (const struct mapping *)span_at(&mappings, at);
+        const struct mapping *mapping = (const struct mapping *)fake_span_at(&mappings, at);
         if (!mapping || (mapping->access[device] & needed) != needed)
             return fake_misuse(CUDA_ERROR_INVALID_VALUE, "used memory that is not mapped for it");
         at = mapping->span.at + mapping->span.bytes;
@@ -468,12 +275,7 @@ static CUresult check_mapped(CUdeviceptr at, size_t bytes, bool write)
 
 CUresult fake_check_memory(CUdeviceptr at, size_t bytes, bool write)
 {
-    if (span_at(&ranges, at))
-        return check_mapped(at, bytes, write);
-    const struct span *block = span_at(&blocks, at);
-    if (block && bytes > block->at + block->bytes - at)
-        return fake_misuse(CUDA_ERROR_INVALID_VALUE, "used memory beyond a block");
-    return CUDA_SUCCESS;
+    return fake_span_at(&ranges, at) ? check_mapped(at, bytes, write) : fake_check_block(at, bytes);
 }
 
 static void end_mapping(void *item)
@@ -490,33 +292,16 @@ static void end_handle(void *item)
     free(handle);
 }
 
-static void end_addresses(void *item)
-{
-    struct span *span = item;
-    munmap(pointer(span->at), span->bytes);
-    free(span);
-}
-
-void fake_memory_clear(void)
+void fake_mapped_clear(void)
 {
     fake_set_clear(&mappings, end_mapping);
     fake_set_clear(&handles, end_handle);
-    fake_set_clear(&ranges, end_addresses);
-    fake_set_clear(&blocks, end_addresses);
-    fake_set_clear(&registrations, free);
-    fake_set_clear(&host_blocks, end_addresses);
-    for (int i = 0; i < FAKE_CUDA_DEVICES_MAX; i++)
-        used[i] = 0;
+    fake_set_clear(&ranges, fake_span_end);
 }
 
-void fake_memory_query(struct fake_cuda_usage *usage)
+void fake_mapped_query(struct fake_cuda_usage *usage)
 {
     usage->ranges = ranges.count;
     usage->handles = handles.count;
     usage->mappings = mappings.count;
-    usage->blocks = blocks.count;
-    usage->registrations = registrations.count;
-    usage->host_blocks = host_blocks.count;
-    for (int i = 0; i < FAKE_CUDA_DEVICES_MAX; i++)
-        usage->bytes += used[i];
 }
