@@ -485,6 +485,31 @@ static void a_cancelled_load_leaves_nothing(void **state)
     sys_set_read_hook(NULL);
 }
 
+static int lose_device(int fd, off_t offset, size_t *bytes)
+{
+    (void)fd, (void)bytes;
+    if (offset >= DATA_OFFSET + (off_t)(512 * KIB))
+        sim_poison(0);
+    return 0;
+}
+
+static void a_device_that_is_lost_meanwhile_ends_the_load(void **state)
+{
+    (void)state;
+    raffia_model *model = NULL;
+    sys_set_read_hook(lose_device);
+    raffia_status status = raffia_model_load(
+        path.text, &LOAD_OPTIONS(.device = "sim:0", .threads = 3, .budget_bytes = 256 * KIB),
+        &model);
+    sys_set_read_hook(NULL);
+    assert_int_equal(status, RAFFIA_ERROR_DRIVER);
+    assert_error_mentions("context is lost");
+    assert_null(model);
+    /* The other device is none the worse. */
+    load_and_check(&LOAD_OPTIONS(.device = "sim:1"), &model);
+    raffia_model_release(model);
+}
+
 static sem_t stalled;
 
 static int stall(int fd, off_t offset, size_t *bytes)
@@ -713,6 +738,14 @@ static int left_idle(void **state)
     return idle ? 0 : -1;
 }
 
+static int left_anyhow(void **state)
+{
+    (void)state;
+    raffia_load_release_staging();
+    sim_reset();
+    return 0;
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, hide_memory, left_idle)
 
 int main(void)
@@ -736,6 +769,8 @@ int main(void)
         TEST(a_failed_read_ends_the_load),
         TEST(a_file_that_is_cut_meanwhile_is_noticed),
         TEST(a_cancelled_load_leaves_nothing),
+        cmocka_unit_test_setup_teardown(a_device_that_is_lost_meanwhile_ends_the_load, hide_memory,
+                                        left_anyhow),
         TEST(a_stalled_load_is_left_behind),
         TEST(progress_ends_at_the_whole),
         TEST(a_load_survives_every_failure),
