@@ -255,6 +255,60 @@ static void l3_host_memory_is_bounded_by_the_budget(void **state)
     unlink(large.text);
 }
 
+/* Of the process, in bytes. The sim's chunks are memory files, and so not among it. */
+static size_t anonymous_memory(void)
+{
+    FILE *status = fopen("/proc/self/status", "r");
+    assert_non_null(status);
+    char line[256];
+    size_t kb = 0;
+    while (fgets(line, sizeof line, status))
+        if (sscanf(line, "RssAnon: %zu kB", &kb) == 1)
+            break;
+    fclose(status);
+    return kb * KIB;
+}
+
+static _Atomic size_t most_memory;
+static atomic_uint reads_seen;
+
+static int note_memory(int fd, off_t offset, size_t *bytes)
+{
+    (void)fd, (void)offset, (void)bytes;
+    if (atomic_fetch_add(&reads_seen, 1) % 8 == 0) {
+        size_t now = anonymous_memory();
+        if (now > atomic_load(&most_memory))
+            atomic_store(&most_memory, now);
+    }
+    return 0;
+}
+
+/* The same as the kernel counts it, with room for the stacks of threads and the heap. */
+static void l3_the_process_grows_by_no_more_than_the_budget_and_a_little(void **state)
+{
+    (void)state;
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+    skip(); /* their own memory grows */
+#endif
+    struct test_path large = test_path_in(&directory, "large.safetensors");
+    struct model_file_tensor one = model_file_bytes("one", 160 * MIB);
+    model_file_write(large.text, &one, 1, 4096, 0, 0);
+    raffia_model *model;
+    size_t before = anonymous_memory();
+    atomic_store(&most_memory, 0);
+    sys_set_read_hook(note_memory);
+    raffia_status status = raffia_model_load(
+        large.text, &LOAD_OPTIONS(.device = "sim:0", .budget_bytes = 8 * MIB, .threads = 4),
+        &model);
+    sys_set_read_hook(NULL);
+    unlink(large.text);
+    assert_ok(status);
+    assert_true(atomic_load(&reads_seen) > 80);
+    assert_true(atomic_load(&most_memory) > 0);
+    assert_true(atomic_load(&most_memory) < before + 8 * MIB + 64 * MIB);
+    raffia_model_release(model);
+}
+
 static void the_slot_size_is_a_setting(void **state)
 {
     (void)state;
@@ -677,6 +731,69 @@ static void loads_at_once_have_rings_of_their_own(void **state)
     assert_true(sim_is_idle());
 }
 
+/* What a child finds whose parent had loads under way: it must not hang, nor get anything. */
+static int look_from_child(const raffia_model *model)
+{
+    raffia_model *other;
+    unsigned char byte;
+    alarm(60);
+    if (raffia_model_read(model, raffia_model_tensor(model, "a"), 0, &byte, 1) !=
+        RAFFIA_ERROR_FORKED)
+        return 1;
+    if (raffia_model_load(path.text, &LOAD_OPTIONS(.device = "sim:0"), &other) !=
+        RAFFIA_ERROR_FORKED)
+        return 2;
+    raffia_load_release_staging();
+    return 0;
+}
+
+static void a_child_forked_among_loads_is_refused(void **state)
+{
+    (void)state;
+    raffia_model *model;
+    pthread_t threads[LOADERS];
+    unsigned numbers[LOADERS];
+    load_and_check(&LOAD_OPTIONS(.device = "sim:0"), &model);
+    for (unsigned i = 0; i < LOADERS; i++) {
+        numbers[i] = i;
+        assert_int_equal(pthread_create(&threads[i], NULL, load_often, &numbers[i]), 0);
+    }
+    for (int i = 0; i < 10; i++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            _exit(look_from_child(model));
+        int how = 0;
+        assert_int_equal(waitpid(child, &how, 0), child);
+        assert_true(WIFEXITED(how));
+        assert_int_equal(WEXITSTATUS(how), 0);
+    }
+    for (unsigned i = 0; i < LOADERS; i++) {
+        void *wrong;
+        pthread_join(threads[i], &wrong);
+        assert_null(wrong);
+    }
+    raffia_model_release(model);
+}
+
+/* The CPU can touch it: files are read straight into place. */
+static void pinned_memory_is_a_destination_as_any_of_the_host(void **state)
+{
+    (void)state;
+    raffia_model *model;
+    assert_ok(raffia_model_load(path.text, &LOAD_OPTIONS(.device = "pinned:sim:0"), &model));
+    const raffia_load_report *report = raffia_model_report(model);
+    assert_null(report->pinned);
+    assert_int_equal(report->copies, 0);
+    for (int i = 0; i < TENSORS; i++)
+        model_file_check(raffia_model_tensor(model, tensors[i].name), tensors[i].offset,
+                         tensors[i].bytes, 0);
+    raffia_pinned_usage usage;
+    assert_ok(raffia_pinned_query("sim:0", &usage));
+    assert_true(usage.registered_bytes >= report->memory_bytes);
+    raffia_model_release(model);
+}
+
 static void reading_back_refuses_what_is_not_there(void **state)
 {
     (void)state;
@@ -758,6 +875,7 @@ int main(void)
         TEST(a_resource_of_device_memory_will_do),
         TEST(checksums_are_those_of_the_same_model_on_the_host),
         TEST(l3_host_memory_is_bounded_by_the_budget),
+        TEST(l3_the_process_grows_by_no_more_than_the_budget_and_a_little),
         TEST(the_slot_size_is_a_setting),
         TEST(the_ring_is_kept_from_load_to_load),
         TEST(a_thousand_loads_leave_nothing),
@@ -776,6 +894,8 @@ int main(void)
         TEST(a_load_survives_every_failure),
         TEST(a_forked_child_is_refused),
         TEST(loads_at_once_have_rings_of_their_own),
+        TEST(a_child_forked_among_loads_is_refused),
+        TEST(pinned_memory_is_a_destination_as_any_of_the_host),
         TEST(reading_back_refuses_what_is_not_there),
     };
     return cmocka_run_group_tests_name("loads into a device", tests, make_directory,
