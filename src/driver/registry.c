@@ -73,7 +73,7 @@ raffia_status driver_open_index(int index, struct driver_device *device_p)
 /* "pinned:sim:0": host memory that the device behind the prefix can copy from and to directly. */
 static raffia_status open_pinned(const char *name, struct driver_device *device_p)
 {
-    struct driver_device gpu;
+    struct driver_device gpu = {0};
     int index;
     raffia_status status =
         strncmp(name, PINNED_PREFIX, strlen(PINNED_PREFIX)) == 0

@@ -83,9 +83,13 @@ static raffia_status wake_device(const raffia_load_options *options, raffia_load
         return RAFFIA_OK;
     double before = core_clock_seconds();
     struct driver_device device;
+    raffia_device_info info;
     raffia_status status = driver_open(options->device, &device);
     if (!status)
         status = device.driver->context_state(device.index);
+    /* A GPU's driver makes its context for the first question about memory. */
+    if (!status && (device.driver->capabilities & DRIVER_IS_ASYNCHRONOUS))
+        status = device.driver->device_info(device.index, &info);
     if (!status)
         report->context_seconds = core_clock_seconds() - before;
     return status;

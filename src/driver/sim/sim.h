@@ -97,7 +97,8 @@ void sim_reset(void);
 void sim_fail_next(const char *verb, raffia_status status, raffia_fallback_reason reason);
 
 /* Loses the context: from now on every verb on the device fails with RAFFIA_ERROR_DRIVER, and
- * queued work is dropped. Only sim_reset() heals it. */
+ * queued work is dropped; returns when none is running. Only sim_reset() heals it. Not to be called
+ * by a kernel. */
 void sim_poison(int device);
 
 /* Splits the transparent pages that [at, at + bytes) touches into 4 KiB pages, as the kernel may.

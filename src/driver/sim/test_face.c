@@ -111,6 +111,15 @@ void sim_reset(void)
     sim_leave();
 }
 
+static bool is_running(const struct sim_device *device)
+{
+    for (const struct sim_stream *stream = device->all; stream; stream = stream->next)
+        if (stream->running)
+            return true;
+    return false;
+}
+
+/* What runs is waited for: a device that lost its context touches no memory any more. */
 void sim_poison(int index)
 {
     if (index < 0 || index >= SIM_DEVICES_MAX || sim_is_forked())
@@ -118,6 +127,8 @@ void sim_poison(int index)
     sim_acquire();
     sim_devices[index].poisoned = true;
     pthread_cond_broadcast(&sim_changed);
+    while (is_running(&sim_devices[index]))
+        pthread_cond_wait(&sim_changed, &sim_lock);
     sim_leave();
 }
 
