@@ -30,8 +30,8 @@ static inline struct fake_cuda_usage cuda_test_usage(void)
 static inline bool cuda_test_is_idle(void)
 {
     const struct fake_cuda_usage u = cuda_test_usage();
-    return !(u.ranges + u.handles + u.mappings + u.blocks + u.registrations + u.streams + u.events +
-             u.modules + u.bytes + u.misuses);
+    return !(u.ranges + u.handles + u.mappings + u.blocks + u.registrations + u.host_blocks +
+             u.streams + u.events + u.modules + u.bytes + u.misuses);
 }
 
 static inline void *cuda_test_allocate(int device, size_t bytes)
@@ -62,8 +62,8 @@ static inline int cuda_test_left_nothing(void **state)
 {
     (void)state;
     const struct fake_cuda_usage u = cuda_test_usage();
-    return u.ranges + u.handles + u.mappings + u.blocks + u.registrations + u.streams + u.events +
-                       u.modules ||
+    return u.ranges + u.handles + u.mappings + u.blocks + u.registrations + u.host_blocks +
+                       u.streams + u.events + u.modules ||
                    cuda_test_current()
                ? -1
                : 0;
