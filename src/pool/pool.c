@@ -190,6 +190,7 @@ raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
                           raffia_fallback_reason *reason)
 {
     *reason = RAFFIA_REASON_NONE;
+    core_lock_prepare();
     raffia_device_info info;
     raffia_status status = check_plan(plan);
     if (!status)
@@ -283,6 +284,14 @@ void raffia_pool_release(raffia_pool *pool)
     core_lock_leave(&pool->lock);
     if (idle)
         pool_tear_down(pool);
+}
+
+size_t pool_live_blocks(raffia_pool *pool)
+{
+    core_lock_take(&pool->lock);
+    const size_t live = pool->live_blocks;
+    core_lock_leave(&pool->lock);
+    return live;
 }
 
 void *pool_base(const raffia_pool *pool)

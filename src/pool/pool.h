@@ -52,6 +52,17 @@ raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
 /* INVALID_ARGUMENT for flags of raffia_hint that are unknown or contradict each other. */
 raffia_status pool_check_hints(unsigned hints);
 
+/*
+ * The short ways of raffia_pool_alloc() and raffia_pool_free(), for what can be done at once: no
+ * driver call, no waiting, nothing logged, no sentence recorded. False: nothing was done, and the
+ * long way either does it or says why not. `bytes` is at least 1, `alignment` a power of two.
+ */
+bool pool_take_mapped(raffia_pool *pool, size_t bytes, size_t alignment, void **address_p);
+bool pool_give_mapped(raffia_pool *pool, const void *address);
+
+/* Blocks handed out and not freed. Takes the pool's lock and no other. */
+size_t pool_live_blocks(raffia_pool *pool);
+
 /* Where the pool's addresses begin. */
 void *pool_base(const raffia_pool *pool);
 

@@ -141,13 +141,16 @@ static inline raffia_status pool_enter(const struct raffia_pool *pool)
     return pool && !pool_is_inherited(pool) ? RAFFIA_OK : pool_refuse_entry(pool);
 }
 
+/* Not NULL: this process's, and not frozen. */
+static inline bool pool_is_open(const struct raffia_pool *pool)
+{
+    return !pool_is_inherited(pool) && !atomic_load_explicit(&pool->frozen, memory_order_relaxed);
+}
+
 /* The same for calls that give out or move memory: CORRUPT once the pool is frozen. */
 static inline raffia_status pool_enter_to_change(const struct raffia_pool *pool)
 {
-    return pool && !pool_is_inherited(pool) &&
-                   !atomic_load_explicit(&pool->frozen, memory_order_relaxed)
-               ? RAFFIA_OK
-               : pool_refuse_entry(pool);
+    return pool && pool_is_open(pool) ? RAFFIA_OK : pool_refuse_entry(pool);
 }
 
 /* No more memory is handed out after this. Returns CORRUPT. */
