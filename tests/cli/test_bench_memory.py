@@ -23,7 +23,9 @@ ALLOC_RATIOS = [
     "alloc.regular_over_standing_touched",
     "alloc.pair_regular_over_pool",
 ]
-TLB_RATIOS = ["tlb.regular_over_huge", "tlb.chase_regular_over_huge", "tlb.control_regular_over_huge"]
+TLB_RATIOS = [
+    f"tlb.{kind}regular_over_huge" for kind in ("", "uncached_", "chase_", "chase2_", "chase4_", "chase8_", "control_")
+]
 STEP_RATIOS = ["step.regular_over_pool_first", "step.regular_over_pool"]
 
 
@@ -158,6 +160,7 @@ def test_without_huge_pages_there_are_no_ratios(tmp_path):
         ["alloc", "file"],
         ["tlb", "--size", "4KiB"],
         ["tlb", "--reads", "0"],
+        ["tlb", "--spread", "0"],
         ["tlb", "file"],
         ["step", "--steps", "1"],
         ["step", "--batch", "none"],
