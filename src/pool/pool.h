@@ -21,6 +21,8 @@
 
 #include <raffia/pool.h>
 
+#define POOL_LOWER_MAX RAFFIA_PAGE_SIZES_MAX
+
 /* Everything about a new pool, decided. */
 struct pool_plan {
     struct driver_device device;
@@ -35,6 +37,15 @@ struct pool_plan {
     unsigned flags;       /* raffia_pool_flags */
     unsigned threads;
     int numa_node; /* -1: any */
+
+    /*
+     * What to take instead when the pages above are refused at the first growth of a pool that was
+     * made without any, in this order; each for a reason that has its bit (1 << reason) in
+     * `reasons_to_descend`. Once a page was held there are no others.
+     */
+    raffia_page_offer lower[POOL_LOWER_MAX];
+    size_t lower_count;
+    unsigned reasons_to_descend;
 
     /* For the report: the first rung tried, and why it was refused if it was. */
     raffia_page_kind asked_kind;

@@ -95,7 +95,11 @@ def test_the_text_has_what_the_json_has():
 def test_b11_the_probe_says_what_its_numbers_rest_on():
     report = raffia(*TLB, "--json").json
     rows = rows_of(report)
-    assert list(rows) == [f"{work}.{side}" for work in ("read", "chase", "control") for side in ("regular", "huge")]
+    assert list(rows) == [
+        f"{work}.{side}"
+        for work in ("spread", "read", "chase", "chase2", "chase4", "chase8", "control")
+        for side in ("regular", "huge")
+    ]
     check_ratios(report, TLB_RATIOS)
     assert report["source"] in ("probe", "perf_event_open")
     if report["source"] == "probe":
