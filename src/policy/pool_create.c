@@ -170,8 +170,8 @@ static raffia_status create(const struct pool_plan *plan, bool is_last, raffia_p
     if (status != RAFFIA_ERROR_OUT_OF_MEMORY ||
         (!is_last && policy_reason_allows_fallback(*reason)))
         return status;
-    const struct pool_need need = {plan->device, plan->kind, plan->page_size, plan->initial_bytes,
-                                   NULL};
+    const struct pool_need need = {plan->device,        plan->kind, plan->page_size,
+                                   plan->initial_bytes, NULL,       NULL};
     return pool_registry_trim(&need) ? pool_create(plan, pool_p, reason) : status;
 }
 

@@ -146,13 +146,15 @@ static bool add_helpful(void *context, raffia_pool *pool)
 static bool is_worthwhile(const struct pool_need *need)
 {
     struct idleness idleness = {.need = need};
-    raffia_device_info info;
+    raffia_device_info asked;
+    const raffia_device_info *info = need->info ? need->info : &asked;
     pool_registry_for_each(add_helpful, &idleness);
-    if (!idleness.bytes || need->device.driver->device_info(need->device.index, &info))
+    if (!idleness.bytes ||
+        (!need->info && need->device.driver->device_info(need->device.index, &asked)))
         return false;
     if (need->kind == RAFFIA_PAGE_HUGETLB)
-        return need->bytes <= info.total_bytes;
-    return need->bytes <= idleness.bytes || need->bytes - idleness.bytes <= info.free_bytes;
+        return need->bytes <= info->total_bytes;
+    return need->bytes <= idleness.bytes || need->bytes - idleness.bytes <= info->free_bytes;
 }
 
 size_t pool_registry_trim(const struct pool_need *need)
@@ -169,7 +171,7 @@ size_t pool_registry_trim(const struct pool_need *need)
 bool pool_others_make_room(struct raffia_pool *pool, size_t bytes)
 {
     core_lock_take(&pool->lock);
-    const struct pool_need need = {pool->device, pool->kind, pool->page_size, bytes, pool};
+    const struct pool_need need = {pool->device, pool->kind, pool->page_size, bytes, pool, NULL};
     core_lock_leave(&pool->lock);
     return pool_registry_trim(&need) > 0;
 }

@@ -203,6 +203,7 @@ static void the_maximum_can_be_lowered_and_raised(void **state)
     assert_ok(raffia_pool_set_maximum(pool, TEST_MAXIMUM));
     must_free(pool, must_alloc(pool, TEST_MAXIMUM));
     assert_status(RAFFIA_ERROR_LIMIT, raffia_pool_set_maximum(pool, TEST_MAXIMUM + 1));
+    assert_error_mentions("2 MiB");
     assert_status(RAFFIA_ERROR_LIMIT, raffia_pool_set_maximum(pool, RAFFIA_NONE));
     assert_error_mentions("cannot do without a maximum");
     assert_error_mentions("2 MiB");
