@@ -69,9 +69,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct bench_tlb_plan *plan = state->input;
     switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &plan->options;
-        return 0;
     case KEY_SIZE:
         plan->bytes = cli_option_size(state, "--size", text, BYTES_MIN, BYTES_MAX);
         return 0;
@@ -80,9 +77,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_SPREAD:
         plan->spread = cli_option_count(state, "--spread", text, 1, UINT32_MAX);
-        return 0;
-    case ARGP_KEY_ARG:
-        argp_error(state, "'%s' is too many: there are no arguments", text);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -96,12 +90,11 @@ static raffia_status measure(const void *plan, struct bench_report *report)
 
 int bench_tlb(int argc, char **argv)
 {
-    static const struct argp argp = {option_table,           parse, NULL, documentation,
-                                     bench_options_children, NULL,  NULL};
+    static const struct bench_command command = {documentation, NULL, BENCH_TAKES_RUNS,
+                                                 option_table, parse};
     struct bench_tlb_plan plan = {
-        .options = {.runs = BENCH_RUNS_DEFAULT, .pages = RAFFIA_PAGES_TRY},
         .reads = READS_DEFAULT,
     };
-    argp_parse(&argp, argc, argv, 0, NULL, &plan);
+    bench_options_parse(&command, argc, argv, &plan);
     return bench_run(measure, &plan, plan.options.json);
 }

@@ -148,9 +148,7 @@ static error_t parse_afterwards(int key, char *text, struct argp_state *state)
         arguments->json = true;
         return 0;
     case ARGP_KEY_ARG:
-        if (arguments->path)
-            argp_error(state, "one PATH is enough: '%s' is too many", text);
-        arguments->path = text;
+        arguments->path = cli_option_argument(state, "PATH", arguments->path, text);
         return 0;
     case ARGP_KEY_END:
         if (!arguments->path)
@@ -212,13 +210,19 @@ static bool draw_progress(void *context, const raffia_load_progress *progress)
     return true;
 }
 
+static raffia_load_options options_of(const struct arguments *arguments)
+{
+    raffia_load_options options = arguments->options;
+    options.names = arguments->patterns.items;
+    options.name_count = arguments->patterns.count;
+    return options;
+}
+
 static raffia_status load_once(const struct arguments *arguments, raffia_model **model_p)
 {
     struct cli_progress progress;
     cli_progress_start(&progress, "loading", 0);
-    raffia_load_options options = arguments->options;
-    options.names = arguments->patterns.items;
-    options.name_count = arguments->patterns.count;
+    raffia_load_options options = options_of(arguments);
     options.cancel = cli_interrupt_flag();
     if (progress.visible) {
         options.progress = draw_progress;
@@ -282,7 +286,11 @@ static int load(const struct arguments *arguments)
     raffia_device_info device;
     raffia_model *model = NULL;
     struct load_outcome outcome = {.path = arguments->path, .reader = arguments->reader};
+    const raffia_load_options options = options_of(arguments);
     raffia_status status = check_device(arguments, &device);
+    if (!status)
+        status = extract_check(arguments->path, &options, arguments->extracts.items,
+                               arguments->extracts.count);
     if (!status) {
         outcome.device = device.name;
         outcome.reports = core_calloc(arguments->repeat, sizeof *outcome.reports);
