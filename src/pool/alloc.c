@@ -4,6 +4,8 @@
 #include "core/text.h"
 #include "pool/guard.h"
 
+#include <assert.h>
+
 static raffia_status check_alignment(const struct raffia_pool *pool, size_t alignment)
 {
     if (!core_is_power_of_two(alignment))
@@ -81,6 +83,7 @@ static raffia_status allocate(raffia_pool *pool, size_t bytes, size_t alignment,
     raffia_status status = pool_enter_to_change(pool);
     if (status)
         return status;
+    assert(pool);
     if (!address_p)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "pool '%s': there is no place to put the address of the block",
