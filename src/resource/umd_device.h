@@ -6,7 +6,8 @@
  * way; otherwise the next call binds it anew, by the settings of that moment.
  *
  * A device's lock is held for a few steps of bookkeeping, never during a call to a driver and never
- * while something is logged. Under it only pools' locks are taken, to count what is live.
+ * while something is logged. Under it only pools' locks are taken, to count what is live and to
+ * take or give back what is mapped.
  */
 #ifndef RESOURCE_UMD_DEVICE_H
 #define RESOURCE_UMD_DEVICE_H

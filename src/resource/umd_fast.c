@@ -1,7 +1,7 @@
 /*
  * The way that most calls of raffia/umd.h go: a pool stands, and serves the request at once. The
- * device's lock is held all the while, so that neither can the pool be destroyed nor another
- * process's settings apply; nothing is retained, counted or copied.
+ * device's lock is held all the while, so that the pool cannot be destroyed: it need not be
+ * retained, the call not counted, the terms not copied.
  */
 #include "core/checked.h"
 #include "core/log.h"
