@@ -146,7 +146,7 @@ static bool add_helpful(void *context, raffia_pool *pool)
 static bool is_worthwhile(const struct pool_need *need)
 {
     struct idleness idleness = {.need = need};
-    raffia_device_info asked;
+    raffia_device_info asked = {0};
     const raffia_device_info *info = need->info ? need->info : &asked;
     pool_registry_for_each(add_helpful, &idleness);
     if (!idleness.bytes ||
