@@ -31,7 +31,7 @@ format: ## format every C file in place
 	@scripts/deps lint
 	@scripts/format
 
-bench: ## run the benchmarks on this machine (SIZE=1GiB, of the model they load)
+bench: ## run all benchmarks on this machine (SIZE=1GiB, of the models they load)
 	@scripts/deps build
 	@scripts/build release
 	@scripts/bench

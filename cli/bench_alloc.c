@@ -83,10 +83,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct bench_alloc_plan *plan = state->input;
     switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &plan->options;
-        state->child_inputs[1] = &plan->options;
-        return 0;
     case KEY_POOL:
         plan->pool_bytes = cli_option_size(state, "--pool", text, 2 * PAIR_STEP_BYTES, BYTES_MAX);
         return 0;
@@ -95,9 +91,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_PAIRS:
         plan->pairs = cli_option_count(state, "--pairs", text, 1, BENCH_ALLOC_PAIRS_MAX);
-        return 0;
-    case ARGP_KEY_ARG:
-        argp_error(state, "'%s' is too many: there are no arguments", text);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -113,12 +106,11 @@ static raffia_status measure(const void *plan, struct bench_report *report)
 
 int bench_alloc(int argc, char **argv)
 {
-    static const struct argp argp = {
-        option_table, parse, NULL, documentation, bench_device_options_children, NULL, NULL};
+    static const struct bench_command command = {
+        documentation, NULL, BENCH_TAKES_RUNS | BENCH_TAKES_DEVICE, option_table, parse};
     struct bench_alloc_plan plan = {
-        .options = {.runs = BENCH_RUNS_DEFAULT, .pages = RAFFIA_PAGES_TRY},
         .pairs = PAIRS_DEFAULT,
     };
-    argp_parse(&argp, argc, argv, 0, NULL, &plan);
+    bench_options_parse(&command, argc, argv, &plan);
     return bench_run(measure, &plan, plan.options.json);
 }

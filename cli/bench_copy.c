@@ -55,18 +55,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct bench_copy_plan *plan = state->input;
     switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &plan->options;
-        state->child_inputs[1] = &plan->options;
-        return 0;
     case KEY_SIZES:
         parse_sizes(state, text, plan);
         return 0;
     case KEY_TOTAL:
         plan->total_bytes = cli_option_size(state, "--total", text, 1, BYTES_MAX);
-        return 0;
-    case ARGP_KEY_ARG:
-        argp_error(state, "'%s' is too many: there are no arguments", text);
         return 0;
     case ARGP_KEY_END:
         if (!plan->options.device)
@@ -84,15 +77,14 @@ static raffia_status measure(const void *plan, struct bench_report *report)
 
 int bench_copy(int argc, char **argv)
 {
-    static const struct argp argp = {
-        option_table, parse, NULL, documentation, bench_device_options_children, NULL, NULL};
+    static const struct bench_command command = {
+        documentation, NULL, BENCH_TAKES_RUNS | BENCH_TAKES_DEVICE, option_table, parse};
     struct bench_copy_plan plan = {
-        .options = {.runs = BENCH_RUNS_DEFAULT, .pages = RAFFIA_PAGES_TRY},
         .sizes = {(size_t)256 << 10, (size_t)1 << 20, (size_t)4 << 20, (size_t)16 << 20,
                   (size_t)64 << 20, (size_t)256 << 20},
         .size_count = 6,
         .total_bytes = TOTAL_DEFAULT,
     };
-    argp_parse(&argp, argc, argv, 0, NULL, &plan);
+    bench_options_parse(&command, argc, argv, &plan);
     return bench_run(measure, &plan, plan.options.json);
 }

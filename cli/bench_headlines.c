@@ -60,7 +60,7 @@ void bench_headline_tlb(const struct bench_report *report, struct bench_headline
     const struct bench_number *misses =
         bench_report_find_ratio(report, "tlb.misses_regular_over_huge");
     if (!misses) {
-        from_rows(report, "read.regular", "read.huge", 1e9, headline);
+        from_rows(report, "spread.regular", "spread.huge", 1e9, headline);
         headline->source = TLB_SOURCE_PROBE;
         headline->comparable = false;
         return;

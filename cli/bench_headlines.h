@@ -10,8 +10,7 @@
 
 struct bench_headlines_plan {
     struct bench_options options;
-    size_t bytes;          /* of the model, the large allocation and the memory read */
-    const char *directory; /* for the model */
+    size_t bytes; /* of the model, the large allocation and the memory read */
 };
 
 /* Ours. */

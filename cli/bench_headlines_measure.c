@@ -22,7 +22,7 @@ typedef void (*read_headline)(const struct bench_report *report, struct bench_he
 static raffia_status measure_load(const struct bench_headlines_plan *plan,
                                   struct bench_report *report)
 {
-    return bench_load_measure_new(plan->directory, plan->bytes, &plan->options, report);
+    return bench_load_measure_new(plan->options.directory, plan->bytes, &plan->options, report);
 }
 
 static raffia_status measure_alloc(const struct bench_headlines_plan *plan,

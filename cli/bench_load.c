@@ -11,7 +11,6 @@
 #include "cli/model_shape.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char documentation[] =
@@ -64,8 +63,7 @@ static const char documentation[] =
 
 enum key {
     KEY_SIZE = 's',
-    KEY_DIRECTORY = BENCH_OPTION_FIRST,
-    KEY_HOT,
+    KEY_HOT = BENCH_OPTION_FIRST,
 };
 
 #define DEFAULT_BYTES ((size_t)2 << 30)
@@ -75,17 +73,15 @@ enum key {
 
 static const struct argp_option option_table[] = {
     {"size", KEY_SIZE, "SIZE[,SIZE...]", 0, "size of the model that is made (2GiB)", 0},
-    {"dir", KEY_DIRECTORY, "DIR", 0, "where the model is made (TMPDIR, else /tmp)", 0},
     {"hot", KEY_HOT, NULL, 0, "with --device: leave the cold rows out", 0},
     {0},
 };
 
 struct arguments {
+    struct bench_options plan;
     const char *path;
     size_t sizes[SIZES_MAX];
     size_t size_count;
-    const char *directory;
-    struct bench_options plan;
 };
 
 static void parse_sizes(struct argp_state *state, char *text, struct arguments *arguments)
@@ -107,23 +103,14 @@ static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct arguments *arguments = state->input;
     switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &arguments->plan;
-        state->child_inputs[1] = &arguments->plan;
-        return 0;
     case KEY_SIZE:
         parse_sizes(state, text, arguments);
         return 0;
     case KEY_HOT:
         arguments->plan.hot_only = true;
         return 0;
-    case KEY_DIRECTORY:
-        arguments->directory = text;
-        return 0;
     case ARGP_KEY_ARG:
-        if (arguments->path)
-            argp_error(state, "one FILE is enough: '%s' is too many", text);
-        arguments->path = text;
+        arguments->path = cli_option_argument(state, "FILE", arguments->path, text);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -139,7 +126,7 @@ static raffia_status measure(const struct arguments *arguments, size_t bytes, js
     raffia_status status =
         arguments->path
             ? bench_load_measure(arguments->path, &arguments->plan, report)
-            : bench_load_measure_new(arguments->directory, bytes, &arguments->plan, report);
+            : bench_load_measure_new(arguments->plan.directory, bytes, &arguments->plan, report);
     if (!status && arguments->plan.json)
         cli_json_append(reports, bench_report_json(report));
     else if (!status)
@@ -178,16 +165,14 @@ static raffia_status measure_all(const struct arguments *arguments)
 
 int bench_load(int argc, char **argv)
 {
-    static const struct argp argp = {
-        option_table, parse, "[FILE]", documentation, bench_device_options_children, NULL, NULL};
-    const char *temporary = getenv("TMPDIR");
+    static const struct bench_command command = {
+        documentation, "[FILE]", BENCH_TAKES_RUNS | BENCH_TAKES_DIRECTORY | BENCH_TAKES_DEVICE,
+        option_table, parse};
     struct arguments arguments = {
         .sizes = {DEFAULT_BYTES},
         .size_count = 1,
-        .plan = {.runs = BENCH_RUNS_DEFAULT, .pages = RAFFIA_PAGES_TRY},
-        .directory = temporary && *temporary ? temporary : "/tmp",
     };
-    argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+    bench_options_parse(&command, argc, argv, &arguments);
     cli_interrupt_catch();
     return measure_all(&arguments) ? cli_fail_last(arguments.plan.json, NULL) : CLI_OK;
 }

@@ -2,9 +2,11 @@
 
 #include "core/parallel.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#define RUNS_MAX 10000u
+#define RUNS_DEFAULT 5u
+#define RUNS_MAX     10000u
 
 enum key {
     KEY_RUNS = 'r',
@@ -12,11 +14,11 @@ enum key {
     KEY_PAGE_SIZE,
     KEY_THREADS,
     KEY_JSON,
+    KEY_DIRECTORY,
     KEY_DEVICE,
 };
 
-static const struct argp_option option_table[] = {
-    {"runs", KEY_RUNS, "N", 0, "rounds that count (5)", 0},
+static const struct argp_option common_options[] = {
     {"pages", KEY_PAGES, "MODE", 0, "huge pages of the huge rows: try or on (try)", 0},
     {"page-size", KEY_PAGE_SIZE, "SIZE", 0, "largest page to try: 2MiB or 1GiB", 0},
     {"threads", KEY_THREADS, "N", 0,
@@ -25,7 +27,23 @@ static const struct argp_option option_table[] = {
     {0},
 };
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static const struct argp_option runs_options[] = {
+    {"runs", KEY_RUNS, "N", 0, "rounds that count (5)", 0},
+    {0},
+};
+
+static const struct argp_option directory_options[] = {
+    {"dir", KEY_DIRECTORY, "DIR", 0, "where models are made (TMPDIR, else /tmp)", 0},
+    {0},
+};
+
+static const struct argp_option device_options[] = {
+    {"device", KEY_DEVICE, "NAME", 0,
+     "measure a device, cuda:0 for example (this machine's memory)", 0},
+    {0},
+};
+
+static error_t parse_shared(int key, char *text, struct argp_state *state)
 {
     static const char *const pages_words[] = {"try", "on", NULL};
     static const raffia_pages_mode modes[] = {RAFFIA_PAGES_TRY, RAFFIA_PAGES_ON};
@@ -47,31 +65,70 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case KEY_JSON:
         options->json = true;
         return 0;
+    case KEY_DIRECTORY:
+        options->directory = text;
+        return 0;
+    case KEY_DEVICE:
+        options->device = strcmp(text, "host") == 0 ? NULL : text;
+        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
 }
 
-static const struct argp parser = {option_table, parse, NULL, NULL, NULL, NULL, NULL};
-
-const struct argp_child bench_options_children[] = {{&parser, 0, NULL, 0}, {0}};
-
-static const struct argp_option device_table[] = {
-    {"device", KEY_DEVICE, "NAME", 0,
-     "measure a device, cuda:0 for example (this machine's memory)", 0},
-    {0},
+/* What all parsers of one command line work for. */
+struct reading {
+    const struct bench_command *command;
+    void *plan;
+    size_t children;
 };
 
-static error_t parse_device(int key, char *text, struct argp_state *state)
+/* Each of the children fills in the plan, whose first member the shared options are. */
+static error_t parse_command(int key, char *text, struct argp_state *state)
 {
-    struct bench_options *options = state->input;
-    if (key != KEY_DEVICE)
+    const struct reading *reading = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        for (size_t i = 0; i < reading->children; i++)
+            state->child_inputs[i] = reading->plan;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (!reading->command->argument)
+            argp_error(state, "'%s' is too many: there are no arguments", text);
         return ARGP_ERR_UNKNOWN;
-    options->device = strcmp(text, "host") == 0 ? NULL : text;
-    return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
 }
 
-static const struct argp device_parser = {device_table, parse_device, NULL, NULL, NULL, NULL, NULL};
+static void fill_in_defaults(struct bench_options *options)
+{
+    const char *temporary = getenv("TMPDIR");
+    if (!options->runs)
+        options->runs = RUNS_DEFAULT;
+    if (options->pages == RAFFIA_PAGES_DEFAULT)
+        options->pages = RAFFIA_PAGES_TRY;
+    if (!options->directory)
+        options->directory = temporary && *temporary ? temporary : "/tmp";
+}
 
-const struct argp_child bench_device_options_children[] = {
-    {&parser, 0, NULL, 0}, {&device_parser, 0, NULL, 0}, {0}};
+void bench_options_parse(const struct bench_command *command, int argc, char **argv, void *plan)
+{
+    const struct argp own = {command->options, command->parse, NULL, NULL, NULL, NULL, NULL},
+                      common = {common_options, parse_shared, NULL, NULL, NULL, NULL, NULL},
+                      runs = {runs_options, parse_shared, NULL, NULL, NULL, NULL, NULL},
+                      directory = {directory_options, parse_shared, NULL, NULL, NULL, NULL, NULL},
+                      device = {device_options, parse_shared, NULL, NULL, NULL, NULL, NULL};
+    struct argp_child children[6] = {{&own, 0, NULL, 0}, {&common, 0, NULL, 0}};
+    struct reading reading = {command, plan, 2};
+    if (command->takes & BENCH_TAKES_RUNS)
+        children[reading.children++].argp = &runs;
+    if (command->takes & BENCH_TAKES_DIRECTORY)
+        children[reading.children++].argp = &directory;
+    if (command->takes & BENCH_TAKES_DEVICE)
+        children[reading.children++].argp = &device;
+    const struct argp argp = {
+        NULL, parse_command, command->argument, command->documentation, children, NULL, NULL};
+    argp_parse(&argp, argc, argv, 0, NULL, &reading);
+    fill_in_defaults(plan);
+}

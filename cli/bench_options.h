@@ -1,5 +1,5 @@
 /*
- * Options that all benchmarks share, as a child of their argp parsers.
+ * The options that benchmarks share, and the way their command lines are read.
  */
 #ifndef CLI_BENCH_OPTIONS_H
 #define CLI_BENCH_OPTIONS_H
@@ -8,26 +8,36 @@
 
 #include <raffia/pages.h>
 
+/* Zero in any field is the default until the command line was read. */
 struct bench_options {
     unsigned runs;           /* rounds that count */
     raffia_pages_mode pages; /* of the huge rows: try or on */
     size_t page_size;        /* 0 = default */
     unsigned threads;        /* of the rows with several; 0 = default */
     bool json;
-    const char *device; /* NULL = this machine's memory */
-    bool hot_only;      /* loads: nothing is read from the disk */
+    const char *directory; /* where models are made */
+    const char *device;    /* NULL = this machine's memory */
+    bool hot_only;         /* loads: nothing is read from the disk */
 };
-
-#define BENCH_RUNS_DEFAULT 5u
 
 /* Keys of the benchmark's own options begin here. */
 #define BENCH_OPTION_FIRST (CLI_OPTION_FIRST + 0x100)
 
-/* For the parent's `children`. Their input is a struct bench_options, which the parent hands down
- * in ARGP_KEY_INIT. */
-extern const struct argp_child bench_options_children[];
+/* Shared options that not every benchmark has. */
+#define BENCH_TAKES_RUNS      1u
+#define BENCH_TAKES_DIRECTORY 2u
+#define BENCH_TAKES_DEVICE    4u
 
-/* The same with --device, for benchmarks that can also measure a device. */
-extern const struct argp_child bench_device_options_children[];
+/* How a benchmark is called. Its plan begins with a struct bench_options. */
+struct bench_command {
+    const char *documentation;
+    const char *argument; /* "[FILE]"; NULL: there is none */
+    unsigned takes;
+    const struct argp_option *options; /* its own */
+    argp_parser_t parse;               /* of these and of the argument; its input is the plan */
+};
+
+/* Reads the command line into the plan, defaults filled in; ends the process if it is bad. */
+void bench_options_parse(const struct bench_command *command, int argc, char **argv, void *plan);
 
 #endif

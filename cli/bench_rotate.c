@@ -2,23 +2,21 @@
  * raffia bench rotate: what it costs models to take turns, with a pool that stands and without.
  */
 #include "cli/bench.h"
+#include "cli/bench_options.h"
 #include "cli/bench_rotate_rounds.h"
 #include "cli/command.h"
 #include "cli/fail.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/model_maker.h"
-#include "cli/options.h"
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "core/parallel.h"
 #include "core/text.h"
 
 #include <raffia/device.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 static const char documentation[] =
@@ -43,11 +41,6 @@ enum key {
     KEY_SIZE = 's',
     KEY_MODELS = 'm',
     KEY_ROUNDS = 'r',
-    KEY_PAGES = CLI_OPTION_FIRST,
-    KEY_PAGE_SIZE,
-    KEY_THREADS,
-    KEY_DIRECTORY,
-    KEY_JSON,
 };
 
 #define DEFAULT_BYTES  ((size_t)1 << 30)
@@ -64,24 +57,16 @@ static const struct argp_option option_table[] = {
     {"size", KEY_SIZE, "SIZE", 0, "size of each model (1GiB)", 0},
     {"models", KEY_MODELS, "N", 0, "how many take turns (3)", 0},
     {"rounds", KEY_ROUNDS, "N", 0, "how often each has its turn (20)", 0},
-    {"pages", KEY_PAGES, "MODE", 0, "huge pages: try or on (try)", 0},
-    {"page-size", KEY_PAGE_SIZE, "SIZE", 0, "largest page to try: 2MiB or 1GiB", 0},
-    {"threads", KEY_THREADS, "N", 0, "threads of a load (one for each CPU, at most 16)", 0},
-    {"dir", KEY_DIRECTORY, "DIR", 0, "where the models are made (TMPDIR, else /tmp)", 0},
-    {"json", KEY_JSON, NULL, 0, "report as one JSON object on standard output", 0},
     {0},
 };
 
 struct arguments {
-    const char *directory;
-    bool json;
+    struct bench_options options;
     struct rotate_plan plan;
 };
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-    static const char *const pages_words[] = {"try", "on", NULL};
-    static const raffia_pages_mode modes[] = {RAFFIA_PAGES_TRY, RAFFIA_PAGES_ON};
     struct arguments *arguments = state->input;
     struct rotate_plan *plan = &arguments->plan;
     switch (key) {
@@ -94,21 +79,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_ROUNDS:
         plan->rounds = (unsigned)cli_option_count(state, "--rounds", text, 1, ROTATE_ROUNDS_MAX);
-        return 0;
-    case KEY_PAGES:
-        plan->pages = modes[cli_option_choice(state, "--pages", text, pages_words)];
-        return 0;
-    case KEY_PAGE_SIZE:
-        plan->page_size = cli_option_size(state, "--page-size", text, 1, (size_t)1 << 30);
-        return 0;
-    case KEY_THREADS:
-        plan->threads = (unsigned)cli_option_count(state, "--threads", text, 1, CORE_THREADS_MAX);
-        return 0;
-    case KEY_DIRECTORY:
-        arguments->directory = text;
-        return 0;
-    case KEY_JSON:
-        arguments->json = true;
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -150,7 +120,7 @@ static raffia_status write_model(const char *path, const struct model_shape *sha
 static raffia_status make_model(const struct arguments *arguments, const struct model_shape *shape,
                                 unsigned number, int *fd_p)
 {
-    char *path = core_asprintf("%s/raffia-bench-%d-%u.safetensors", arguments->directory,
+    char *path = core_asprintf("%s/raffia-bench-%d-%u.safetensors", arguments->options.directory,
                                (int)getpid(), number);
     if (!path)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
@@ -174,7 +144,7 @@ static raffia_status rotate_and_print(const struct arguments *arguments, const i
     }
     raffia_status status = rotate_measure(&arguments->plan, paths, &result);
     if (!status)
-        status = rotate_print(&result, arguments->json);
+        status = rotate_print(&result, arguments->options.json);
     rotate_result_free(&result);
     return status;
 }
@@ -203,17 +173,16 @@ static raffia_status run(const struct arguments *arguments)
 
 int bench_rotate(int argc, char **argv)
 {
-    static const struct argp argp = {option_table, parse, NULL, documentation, NULL, NULL, NULL};
-    const char *temporary = getenv("TMPDIR");
+    static const struct bench_command command = {documentation, NULL, BENCH_TAKES_DIRECTORY,
+                                                 option_table, parse};
     struct arguments arguments = {
-        .directory = temporary && *temporary ? temporary : "/tmp",
-        .plan = {.models = DEFAULT_MODELS,
-                 .rounds = DEFAULT_ROUNDS,
-                 .model_bytes = DEFAULT_BYTES,
-                 .pages = RAFFIA_PAGES_TRY},
+        .plan = {.models = DEFAULT_MODELS, .rounds = DEFAULT_ROUNDS, .model_bytes = DEFAULT_BYTES},
     };
-    argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+    bench_options_parse(&command, argc, argv, &arguments);
+    arguments.plan.pages = arguments.options.pages;
+    arguments.plan.page_size = arguments.options.page_size;
+    arguments.plan.threads = arguments.options.threads;
     cli_interrupt_catch();
     raffia_status status = run(&arguments);
-    return status ? cli_fail_last(arguments.json, NULL) : CLI_OK;
+    return status ? cli_fail_last(arguments.options.json, NULL) : CLI_OK;
 }

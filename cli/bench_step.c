@@ -63,10 +63,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct bench_step_plan *plan = state->input;
     switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &plan->options;
-        state->child_inputs[1] = &plan->options;
-        return 0;
     case KEY_STEPS:
         plan->steps = cli_option_count(state, "--steps", text, 2, STEPS_MAX);
         return 0;
@@ -75,9 +71,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_WEIGHTS:
         plan->weight_bytes = cli_option_size(state, "--weights", text, BYTES_MIN, BYTES_MAX);
-        return 0;
-    case ARGP_KEY_ARG:
-        argp_error(state, "'%s' is too many: there are no arguments", text);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -93,14 +86,13 @@ static raffia_status measure(const void *plan, struct bench_report *report)
 
 int bench_step(int argc, char **argv)
 {
-    static const struct argp argp = {
-        option_table, parse, NULL, documentation, bench_device_options_children, NULL, NULL};
+    static const struct bench_command command = {
+        documentation, NULL, BENCH_TAKES_RUNS | BENCH_TAKES_DEVICE, option_table, parse};
     struct bench_step_plan plan = {
-        .options = {.runs = BENCH_RUNS_DEFAULT, .pages = RAFFIA_PAGES_TRY},
         .steps = STEPS_DEFAULT,
         .batch_bytes = BATCH_DEFAULT,
         .weight_bytes = WEIGHTS_DEFAULT,
     };
-    argp_parse(&argp, argc, argv, 0, NULL, &plan);
+    bench_options_parse(&command, argc, argv, &plan);
     return bench_run(measure, &plan, plan.options.json);
 }

@@ -11,8 +11,6 @@
 #include "cli/interrupt.h"
 #include "core/memory.h"
 
-#include <stdlib.h>
-
 static const char documentation[] =
     "Runs the benchmarks load, alloc, tlb and step with small settings, one after the other, and "
     "sets their results beside the figures of the author who first described such a pool (\"seed "
@@ -35,7 +33,6 @@ static const char documentation[] =
 
 enum key {
     KEY_SIZE = 's',
-    KEY_DIRECTORY = BENCH_OPTION_FIRST,
 };
 
 #define DEFAULT_BYTES ((size_t)1 << 30)
@@ -47,7 +44,6 @@ enum key {
 static const struct argp_option option_table[] = {
     {"size", KEY_SIZE, "SIZE", 0,
      "size of the model, the allocation and the memory read (1GiB, or what is free)", 0},
-    {"dir", KEY_DIRECTORY, "DIR", 0, "where the model is made (TMPDIR, else /tmp)", 0},
     {0},
 };
 
@@ -55,17 +51,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct bench_headlines_plan *plan = state->input;
     switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &plan->options;
-        return 0;
     case KEY_SIZE:
         plan->bytes = cli_option_size(state, "--size", text, BYTES_MIN, BYTES_MAX);
-        return 0;
-    case KEY_DIRECTORY:
-        plan->directory = text;
-        return 0;
-    case ARGP_KEY_ARG:
-        argp_error(state, "'%s' is too many: there are no arguments", text);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -89,14 +76,10 @@ static raffia_status run(struct bench_headlines_plan *plan)
 
 int bench_table(int argc, char **argv)
 {
-    static const struct argp argp = {option_table,           parse, NULL, documentation,
-                                     bench_options_children, NULL,  NULL};
-    const char *temporary = getenv("TMPDIR");
-    struct bench_headlines_plan plan = {
-        .options = {.runs = DEFAULT_RUNS, .pages = RAFFIA_PAGES_TRY},
-        .directory = temporary && *temporary ? temporary : "/tmp",
-    };
-    argp_parse(&argp, argc, argv, 0, NULL, &plan);
+    static const struct bench_command command = {
+        documentation, NULL, BENCH_TAKES_RUNS | BENCH_TAKES_DIRECTORY, option_table, parse};
+    struct bench_headlines_plan plan = {.options = {.runs = DEFAULT_RUNS}};
+    bench_options_parse(&command, argc, argv, &plan);
     cli_interrupt_catch();
     return run(&plan) ? cli_fail_last(plan.options.json, NULL) : CLI_OK;
 }

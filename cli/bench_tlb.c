@@ -12,16 +12,31 @@ static const char documentation[] =
     "compares the time of a read.\n"
     "\v"
     "Rows, in seconds for one read:\n"
-    "  read.regular, .huge     independent reads: the processor has several under way\n"
+    "  spread.regular, .huge   independent reads of some thousand pages (--spread), one out of "
+    "each "
+    "equal part of\n"
+    "                          the memory, in random order, over and over. There are more of them "
+    "than the TLB has\n"
+    "                          room for in 4 KiB pages, while their lines stay in the caches: what "
+    "the two differ by\n"
+    "                          is the cost of translating\n"
+    "  read.regular, .huge     independent reads of all pages: nearly each needs a translation and "
+    "a "
+    "line from\n"
+    "                          memory. The processor has about ten under way, and fetching lines "
+    "hides much of what\n"
+    "                          translating them costs\n"
     "  chase.regular, .huge    each read tells where the next one is: it has to wait\n"
+    "  chase2, chase4, chase8  2, 4 and 8 such chains side by side: so many reads under way\n"
     "  control.regular, .huge  independent reads of 4 MiB, which the TLBs cover\n"
     "Both kinds of memory stand side by side and take turns; the first round warms up and is "
     "dropped.\n\n"
     "Ratios of medians:\n"
-    "  tlb.regular_over_huge          read.regular : read.huge\n"
-    "  tlb.chase_regular_over_huge    chase.regular : chase.huge\n"
-    "  tlb.control_regular_over_huge  control.regular : control.huge, about 1 if all is well\n"
-    "  tlb.misses_regular_over_huge   misses counted by the processor, where it counts\n"
+    "  tlb.regular_over_huge           spread.regular : spread.huge\n"
+    "  tlb.uncached_regular_over_huge  read.regular : read.huge\n"
+    "  tlb.chase_regular_over_huge     chase.regular : chase.huge; the same for chase2, 4 and 8\n"
+    "  tlb.control_regular_over_huge   control.regular : control.huge, about 1 if all is well\n"
+    "  tlb.misses_regular_over_huge    misses of the read rows, where the processor counts them\n"
     "They are left out (null) if no huge pages could be had. \"source\" says what they rest on: "
     "\"perf_event_open\" if the processor counted misses (the counts are printed too), \"probe\" "
     "if there are times only; a note then says why.\n\n"
@@ -39,6 +54,7 @@ static const char documentation[] =
 enum key {
     KEY_SIZE = 's',
     KEY_READS = BENCH_OPTION_FIRST,
+    KEY_SPREAD,
 };
 
 #define READS_DEFAULT ((size_t)4 << 20)
@@ -51,6 +67,7 @@ enum key {
 static const struct argp_option option_table[] = {
     {"size", KEY_SIZE, "SIZE", 0, "memory that is read, of each kind (4GiB, or what is free)", 0},
     {"reads", KEY_READS, "N", 0, "reads of one sample (4194304)", 0},
+    {"spread", KEY_SPREAD, "N", 0, "pages of the spread rows (8192)", 0},
     {0},
 };
 
@@ -58,18 +75,14 @@ static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct bench_tlb_plan *plan = state->input;
     switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &plan->options;
-        state->child_inputs[1] = &plan->options;
-        return 0;
     case KEY_SIZE:
         plan->bytes = cli_option_size(state, "--size", text, BYTES_MIN, BYTES_MAX);
         return 0;
     case KEY_READS:
         plan->reads = cli_option_count(state, "--reads", text, 1, READS_MAX);
         return 0;
-    case ARGP_KEY_ARG:
-        argp_error(state, "'%s' is too many: there are no arguments", text);
+    case KEY_SPREAD:
+        plan->spread = cli_option_count(state, "--spread", text, 1, UINT32_MAX);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -85,12 +98,11 @@ static raffia_status measure(const void *plan, struct bench_report *report)
 
 int bench_tlb(int argc, char **argv)
 {
-    static const struct argp argp = {
-        option_table, parse, NULL, documentation, bench_device_options_children, NULL, NULL};
+    static const struct bench_command command = {
+        documentation, NULL, BENCH_TAKES_RUNS | BENCH_TAKES_DEVICE, option_table, parse};
     struct bench_tlb_plan plan = {
-        .options = {.runs = BENCH_RUNS_DEFAULT, .pages = RAFFIA_PAGES_TRY},
         .reads = READS_DEFAULT,
     };
-    argp_parse(&argp, argc, argv, 0, NULL, &plan);
+    bench_options_parse(&command, argc, argv, &plan);
     return bench_run(measure, &plan, plan.options.json);
 }

@@ -25,7 +25,20 @@
 
 enum side { REGULAR, HUGE, SIDES };
 
-enum work { READ, CHASE, CONTROL, WORKS };
+enum work { SPREAD, READ, CHASE, CHASE2, CHASE4, CHASE8, CONTROL, WORKS };
+
+static const struct {
+    const char *names[SIDES];
+    unsigned chains; /* followed side by side; 0: the reads are independent */
+} works[WORKS] = {
+    [SPREAD] = {{"spread.regular", "spread.huge"}, 0},
+    [READ] = {{"read.regular", "read.huge"}, 0},
+    [CHASE] = {{"chase.regular", "chase.huge"}, 1},
+    [CHASE2] = {{"chase2.regular", "chase2.huge"}, 2},
+    [CHASE4] = {{"chase4.regular", "chase4.huge"}, 4},
+    [CHASE8] = {{"chase8.regular", "chase8.huge"}, 8},
+    [CONTROL] = {{"control.regular", "control.huge"}, 0},
+};
 
 struct bench {
     const struct bench_tlb_plan *plan;
@@ -33,10 +46,12 @@ struct bench {
     size_t bytes;
     unsigned char *memory[SIDES];
     raffia_pool *pool;
-    size_t place[SIDES]; /* where the chase is */
+    size_t places[WORKS][SIDES][PROBE_CHAINS_MAX]; /* where the chains are */
+    uint32_t *chosen;                              /* pages of the spread rows */
+    size_t spread;                                 /* how many */
     struct bench_row *rows[WORKS][SIDES];
     struct tlb_counters counters;
-    double misses[SIDES][TLB_COUNTERS_MAX]; /* of READ, over all rounds that count */
+    double misses[SIDES][TLB_COUNTERS_MAX]; /* of READ over all rounds that count */
     uint64_t sums[SIDES];                   /* of all words read */
 };
 
@@ -55,20 +70,35 @@ static raffia_status choose_size(struct bench *bench)
 
 static raffia_status make_rows(struct bench *bench)
 {
-    static const char *const names[WORKS][SIDES] = {
-        [READ] = {"read.regular", "read.huge"},
-        [CHASE] = {"chase.regular", "chase.huge"},
-        [CONTROL] = {"control.regular", "control.huge"},
-    };
     for (int work = 0; work < WORKS; work++)
         for (int side = 0; side < SIDES; side++) {
-            struct bench_row *row =
-                bench_report_row(bench->report, names[work][side], 1, bench->plan->options.runs);
+            struct bench_row *row = bench_report_row(bench->report, works[work].names[side], 1,
+                                                     bench->plan->options.runs);
             if (!row)
                 return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
             bench->rows[work][side] = row;
         }
     return RAFFIA_OK;
+}
+
+static raffia_status choose_pages(struct bench *bench)
+{
+    const size_t pages = bench->bytes / PROBE_PAGE,
+                 wanted = bench->plan->spread ? bench->plan->spread : TLB_SPREAD_DEFAULT;
+    bench->spread = core_min(wanted, pages);
+    bench->chosen = core_calloc(bench->spread, sizeof *bench->chosen);
+    if (!bench->chosen)
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    probe_spread_make(bench->chosen, bench->spread, pages);
+    return RAFFIA_OK;
+}
+
+static void start_chains(struct bench *bench, const uint32_t *order)
+{
+    for (int work = 0; work < WORKS; work++)
+        for (int side = 0; side < SIDES; side++)
+            probe_chain_starts(order, bench->bytes / PROBE_PAGE, bench->places[work][side],
+                               works[work].chains);
 }
 
 /* Fills both sides with the same ring. */
@@ -93,12 +123,14 @@ static raffia_status make_memory(struct bench *bench)
         return status ? status : RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     for (int side = 0; side < SIDES; side++)
         probe_chain_make(bench->memory[side], pages, order);
+    start_chains(bench, order);
     core_free(order);
-    return RAFFIA_OK;
+    return choose_pages(bench);
 }
 
 static void free_memory(struct bench *bench)
 {
+    core_free(bench->chosen);
     bench_memory_unmap(bench->memory[REGULAR], bench->bytes);
     if (bench->memory[HUGE])
         (void)!raffia_pool_free(bench->pool, bench->memory[HUGE]);
@@ -109,25 +141,39 @@ static void free_memory(struct bench *bench)
 static size_t do_work(struct bench *bench, enum work work, enum side side, uint64_t seed)
 {
     const unsigned char *memory = bench->memory[side];
-    size_t pages = bench->bytes / PROBE_PAGE, reads = bench->plan->reads;
-    if (work == CHASE) {
-        reads = core_max(reads / CHASE_PART, 1);
-        bench->place[side] = probe_chase(memory, bench->place[side], reads);
-        return reads;
+    const size_t pages = bench->bytes / PROBE_PAGE, reads = bench->plan->reads;
+    const unsigned chains = works[work].chains;
+    if (chains) {
+        const size_t steps = core_max(reads / core_max(CHASE_PART, chains), 1);
+        probe_chase(memory, bench->places[work][side], chains, steps);
+        return steps * chains;
     }
-    if (work == CONTROL)
-        pages = core_min(pages, CONTROL_BYTES / PROBE_PAGE);
-    bench->sums[side] += probe_read(memory, pages, reads, seed);
+    if (work == SPREAD)
+        bench->sums[side] += probe_read_chosen(memory, bench->chosen, bench->spread, reads);
+    else if (work == CONTROL)
+        bench->sums[side] +=
+            probe_read(memory, core_min(pages, CONTROL_BYTES / PROBE_PAGE), reads, seed);
+    else
+        bench->sums[side] += probe_read(memory, pages, reads, seed);
     return reads;
+}
+
+/* The lines of what stays in the caches are fetched first, so that neither side pays for the
+ * other's. */
+static void warm_up(struct bench *bench, enum work work, enum side side)
+{
+    if (work == CONTROL)
+        do_work(bench, work, side, 0);
+    if (work == SPREAD)
+        bench->sums[side] +=
+            probe_read_chosen(bench->memory[side], bench->chosen, bench->spread, 2 * bench->spread);
 }
 
 static void run_sample(struct bench *bench, enum work work, enum side side, unsigned round)
 {
     double counts[TLB_COUNTERS_MAX];
     bool counting = work == READ && round > 0;
-    /* The control's few lines are fetched first, so that neither side pays for the other's. */
-    if (work == CONTROL)
-        do_work(bench, work, side, 0);
+    warm_up(bench, work, side);
     if (counting)
         tlb_counters_start(&bench->counters);
     double started = core_clock_seconds();
@@ -142,6 +188,16 @@ static void run_sample(struct bench *bench, enum work work, enum side side, unsi
         bench_row_add(bench->rows[work][side], seconds / (double)reads);
 }
 
+static bool read_alike(const struct bench *bench)
+{
+    bool alike = bench->sums[REGULAR] == bench->sums[HUGE];
+    for (int work = 0; work < WORKS; work++)
+        for (unsigned chain = 0; chain < works[work].chains; chain++)
+            alike =
+                alike && bench->places[work][REGULAR][chain] == bench->places[work][HUGE][chain];
+    return alike;
+}
+
 /* The first round warms up and is dropped. Sides take turns in going first. */
 static raffia_status run_rounds(struct bench *bench)
 {
@@ -154,7 +210,7 @@ static raffia_status run_rounds(struct bench *bench)
                 return core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
         }
     /* Both hold the same ring, and were read alike. */
-    return bench->place[REGULAR] == bench->place[HUGE] && bench->sums[REGULAR] == bench->sums[HUGE]
+    return read_alike(bench)
                ? RAFFIA_OK
                : core_error(RAFFIA_ERROR_MISMATCH, "the two kinds of memory read differently");
 }
@@ -203,12 +259,19 @@ static void add_misses(struct bench *bench, bool huge)
 static void add_results(struct bench *bench)
 {
     struct bench_report *report = bench->report;
-    struct bench_row *const *read = bench->rows[READ], *const *chase = bench->rows[CHASE];
-    bool huge = bench_row_is_huge(read[HUGE]);
-    bench_report_ratio(report, "tlb.regular_over_huge", read[REGULAR], read[HUGE], huge);
-    bench_report_ratio(report, "tlb.chase_regular_over_huge", chase[REGULAR], chase[HUGE], huge);
-    bench_report_ratio(report, "tlb.control_regular_over_huge", bench->rows[CONTROL][REGULAR],
-                       bench->rows[CONTROL][HUGE], huge);
+    static const struct {
+        const char *name;
+        enum work work;
+    } ratios[] = {
+        {"tlb.regular_over_huge", SPREAD},          {"tlb.uncached_regular_over_huge", READ},
+        {"tlb.chase_regular_over_huge", CHASE},     {"tlb.chase2_regular_over_huge", CHASE2},
+        {"tlb.chase4_regular_over_huge", CHASE4},   {"tlb.chase8_regular_over_huge", CHASE8},
+        {"tlb.control_regular_over_huge", CONTROL},
+    };
+    const bool huge = bench_row_is_huge(bench->rows[SPREAD][HUGE]);
+    for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++)
+        bench_report_ratio(report, ratios[i].name, bench->rows[ratios[i].work][REGULAR],
+                           bench->rows[ratios[i].work][HUGE], huge);
     bool counted = counters_count(bench);
     report->source = counted ? TLB_SOURCE_COUNTERS : TLB_SOURCE_PROBE;
     if (counted)
@@ -218,10 +281,16 @@ static void add_results(struct bench *bench)
                           bench->counters.count ? "the counters stay at 0 here"
                                                 : bench->counters.why);
     bench_report_note(report,
+                      "tlb.regular_over_huge is spread.regular : spread.huge, independent reads of "
+                      "%zu pages in random order, one out of each %zu KiB: their lines fit a cache "
+                      "of %zu KiB, so that the translation is what differs",
+                      bench->spread, bench->bytes / bench->spread / 1024,
+                      bench->spread * PROBE_LINE / 1024);
+    bench_report_note(report,
                       "the control reads %zu KiB, which every TLB covers: its ratio should "
                       "be about 1",
                       core_min(bench->bytes, CONTROL_BYTES) / 1024);
-    bench_pool_note(report, read[HUGE]);
+    bench_pool_note(report, bench->rows[SPREAD][HUGE]);
 }
 
 raffia_status bench_tlb_measure(const struct bench_tlb_plan *plan, struct bench_report *report)

@@ -59,9 +59,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         arguments->json = true;
         return 0;
     case ARGP_KEY_ARG:
-        if (arguments->path)
-            argp_error(state, "one PATH is enough: '%s' is too many", text);
-        arguments->path = text;
+        arguments->path = cli_option_argument(state, "PATH", arguments->path, text);
         return 0;
     case ARGP_KEY_END:
         if (!arguments->path)

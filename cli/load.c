@@ -9,6 +9,7 @@
 #include "cli/load_report.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "core/checked.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/parallel.h"
@@ -31,6 +32,8 @@ static const char documentation[] =
     "With --pages try the pages fall back step by step (hugetlb, transparent, regular) and the "
     "report says why; with --pages on the load fails instead. --pages off is regular memory. "
     "Without the option RAFFIA_PAGES decides, and without that it is try.\n\n"
+    "--extract ends NAME at the last '=' before which stands a tensor's name; write ./ before a "
+    "FILE with a '=' in it. No file of the model is written to.\n\n"
     "Examples:\n"
     "  raffia load model.safetensors --pages try --verify\n"
     "  raffia load models/llama --reader direct --threads 8 --repeat 5\n"
@@ -106,6 +109,14 @@ static raffia_pages_mode parse_pages(struct argp_state *state, const char *text)
     return modes[cli_option_choice(state, "--pages", text, pages_words)];
 }
 
+static size_t parse_page_size(struct argp_state *state, const char *text)
+{
+    size_t bytes = cli_option_size(state, "--page-size", text, (size_t)4 << 10, (size_t)1 << 30);
+    if (!core_is_power_of_two(bytes))
+        argp_error(state, "--page-size: %s is not a power of two; 2MiB and 1GiB are usual", text);
+    return bytes;
+}
+
 static raffia_reader parse_reader(struct argp_state *state, const char *text)
 {
     static const raffia_reader readers[] = {RAFFIA_READER_AUTO, RAFFIA_READER_BUFFERED,
@@ -128,7 +139,7 @@ static void add_text(struct argp_state *state, struct texts *texts, const char *
 static void add_extract(struct argp_state *state, struct texts *texts, const char *text)
 {
     const char *equals = strchr(text, '=');
-    if (!equals || equals == text || equals[1] == '\0')
+    if (!equals || equals == text || text[strlen(text) - 1] == '=')
         argp_error(state, "--extract: '%s' is not NAME=FILE", text);
     add_text(state, texts, text);
 }
@@ -151,9 +162,7 @@ static error_t parse_afterwards(int key, char *text, struct argp_state *state)
         arguments->json = true;
         return 0;
     case ARGP_KEY_ARG:
-        if (arguments->path)
-            argp_error(state, "one PATH is enough: '%s' is too many", text);
-        arguments->path = text;
+        arguments->path = cli_option_argument(state, "PATH", arguments->path, text);
         return 0;
     case ARGP_KEY_END:
         if (!arguments->path)
@@ -176,7 +185,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         options->pages = parse_pages(state, text);
         return 0;
     case KEY_PAGE_SIZE:
-        options->page_size = cli_option_size(state, "--page-size", text, 1, (size_t)1 << 30);
+        options->page_size = parse_page_size(state, text);
         return 0;
     case KEY_READER:
         options->reader = parse_reader(state, text);
@@ -187,7 +196,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
             (unsigned)cli_option_count(state, "--threads", text, 1, CORE_THREADS_MAX);
         return 0;
     case KEY_BUDGET:
-        options->budget_bytes = cli_option_size(state, "--budget", text, 1, SIZE_MAX - 1);
+        options->budget_bytes =
+            cli_option_size(state, "--budget", text, CORE_LOAD_BUDGET_MIN, PTRDIFF_MAX);
         return 0;
     case KEY_TENSOR:
         add_text(state, &arguments->patterns, text);
@@ -215,20 +225,35 @@ static bool draw_progress(void *context, const raffia_load_progress *progress)
     return true;
 }
 
-static raffia_status load_once(const struct arguments *arguments, raffia_model **model_p)
+static raffia_load_options options_of(const struct arguments *arguments)
 {
-    struct cli_progress progress;
-    cli_progress_start(&progress, "loading", 0);
     raffia_load_options options = arguments->options;
     options.names = arguments->patterns.items;
     options.name_count = arguments->patterns.count;
     options.cancel = cli_interrupt_flag();
+    return options;
+}
+
+static raffia_status plan_extracts(const struct arguments *arguments, struct extract_plan *plan)
+{
+    const raffia_load_options options = options_of(arguments);
+    return extract_plan_make(arguments->path, &options, arguments->extracts.items,
+                             arguments->extracts.count, plan);
+}
+
+static raffia_status load_once(const struct arguments *arguments, raffia_model **model_p)
+{
+    struct cli_progress progress;
+    cli_progress_start(&progress, "loading", 0);
+    raffia_load_options options = options_of(arguments);
     if (progress.visible) {
         options.progress = draw_progress;
         options.progress_context = &progress;
     }
     raffia_status status = raffia_model_load(arguments->path, &options, model_p);
     cli_progress_end(&progress);
+    if (status == RAFFIA_ERROR_CANCELLED && cli_interrupted())
+        return core_error_prefix("interrupted");
     return status;
 }
 
@@ -272,21 +297,27 @@ static int load(const struct arguments *arguments)
 {
     raffia_device_info device;
     raffia_model *model = NULL;
+    struct extract_plan extracts = {0};
     struct load_outcome outcome = {.path = arguments->path, .reader = arguments->reader};
     raffia_status status = raffia_device_query(arguments->options.device, &device);
+    if (!status)
+        status = plan_extracts(arguments, &extracts);
     if (!status) {
         outcome.device = device.name;
         outcome.reports = core_calloc(arguments->repeat, sizeof *outcome.reports);
         status =
             outcome.reports ? load_repeatedly(arguments, &outcome, &model) : raffia_last_status();
     }
-    for (size_t i = 0; !status && i < arguments->extracts.count; i++)
-        status = extract_tensor(model, arguments->extracts.items[i]);
+    if (!status)
+        status = extract_tensors(model, &extracts);
     if (!status) {
         outcome.model = arguments->options.checksum ? model : NULL;
         status = load_report_print(&outcome, arguments->json);
     }
     int code = status ? cli_fail_last(arguments->json, failure_details(&outcome)) : CLI_OK;
+    if (extracts.clash)
+        code = CLI_USAGE;
+    extract_plan_free(&extracts);
     raffia_model_release(model);
     raffia_load_release_staging();
     core_free(outcome.reports);

@@ -44,3 +44,11 @@ unsigned cli_option_choice(struct argp_state *state, const char *option, const c
     argp_error(state, "%s: '%s' is none of %s", option, text, list);
     return 0;
 }
+
+char *cli_option_argument(const struct argp_state *state, const char *name, const char *taken,
+                          char *text)
+{
+    if (taken)
+        argp_error(state, "one %s is enough: '%s' is too many", name, text);
+    return text;
+}

@@ -21,6 +21,11 @@ uint64_t cli_option_count(struct argp_state *state, const char *option, const ch
 unsigned cli_option_choice(struct argp_state *state, const char *option, const char *text,
                            const char *const *words);
 
+/* The one argument that there is, which the usage calls `name`; `taken` is what was given before.
+ */
+char *cli_option_argument(const struct argp_state *state, const char *name, const char *taken,
+                          char *text);
+
 /* Keys for options that have no one-letter form: beyond any character. */
 #define CLI_OPTION_FIRST 0x100
 

@@ -47,7 +47,9 @@ typedef struct raffia_pool_options {
     size_t page_size;        /**< page size to start the ladder at, bytes: 2 MiB or 1 GiB; 0 = the
                                   setting `page_size`, 2 MiB */
     size_t initial_bytes;    /**< mapped and verified at creation; 0 = the maximum for a pool of
-                                  default size, else one chunk; #RAFFIA_NONE = nothing yet */
+                                  default size, else one chunk; #RAFFIA_NONE = nothing yet: which
+                                  pages there are shows when the pool first grows, and until then
+                                  its report names the first to try */
     size_t maximum_bytes;   /**< limit; 0 = the larger of initial_bytes and the default share of the
                                  device (8 %, at most 16 GiB, at most what is free; settings
                                  `pool_share`, `pool_maximum` and

@@ -1,14 +1,24 @@
 /* Waiting for a small lock. */
 #include "core/lock.h"
 
+#include "core/fault.h"
+
+#include <errno.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <stddef.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Looks worth taking before going to sleep: the work under such a lock is shorter than the way into
  * the kernel and back. */
 #define LOOKS_BEFORE_SLEEP 100
+
+/* How long a waking may be missed where there is no membarrier(2). */
+#define UNFENCED_SLEEP_NS 200000
+
+atomic_uint core_lock_sleepers[CORE_LOCK_PLACES];
 
 static void pause_briefly(void)
 {
@@ -19,28 +29,76 @@ static void pause_briefly(void)
 #endif
 }
 
-/* Returns at once if the lock is not WANTED any more. Neither call can fail in a way that matters:
- * whoever returns from a wait looks again. */
-static void sleep_while_wanted(struct core_lock *lock)
+static bool membarrier(int command)
 {
-    (void)syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, CORE_LOCK_WANTED, NULL, NULL, 0);
+    if (core_fault("membarrier")) {
+        errno = ENOSYS;
+        return false;
+    }
+    return syscall(SYS_membarrier, command, 0, 0) == 0;
 }
 
+void core_lock_prepare(void)
+{
+    const int saved = errno;
+    (void)membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+    errno = saved;
+}
+
+void core_lock_forget_sleepers(void)
+{
+    for (int i = 0; i < CORE_LOCK_PLACES; i++)
+        atomic_store_explicit(&core_lock_sleepers[i], 0, memory_order_relaxed);
+}
+
+/* A fence in every thread of the process. EPERM: it has not been prepared for, here or in the
+ * process that this one was forked from. */
+static bool fence_everybody(void)
+{
+    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+        return true;
+    return errno == EPERM && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
+           membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
+
+/* Returns at once if the lock is not HELD any more. The call cannot fail in a way that matters:
+ * whoever returns from it looks again. */
+static void sleep_while_held(struct core_lock *lock, const struct timespec *at_most)
+{
+    (void)syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, CORE_LOCK_HELD, at_most, NULL, 0);
+}
+
+/* The lock was left already, and only its address is used: its memory may be gone. A waking that
+ * reaches somebody else there is one that they have to live with anyway (futex(2)). */
 void core_lock_wake(struct core_lock *lock)
 {
+    const int saved = errno;
     (void)syscall(SYS_futex, &lock->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    errno = saved;
 }
 
-/* Whoever has slept takes the lock as WANTED: it cannot know whether others still sleep. */
-void core_lock_wait(struct core_lock *lock)
+static bool take_soon(struct core_lock *lock)
 {
     for (int i = 0; i < LOOKS_BEFORE_SLEEP; i++) {
         if (atomic_load_explicit(&lock->state, memory_order_relaxed) == CORE_LOCK_FREE &&
             core_lock_try(lock))
-            return;
+            return true;
         pause_briefly();
     }
-    while (atomic_exchange_explicit(&lock->state, CORE_LOCK_WANTED, memory_order_acquire) !=
-           CORE_LOCK_FREE)
-        sleep_while_wanted(lock);
+    return false;
+}
+
+void core_lock_wait(struct core_lock *lock)
+{
+    if (take_soon(lock))
+        return;
+    atomic_uint *sleepers = core_lock_sleepers_for(lock);
+    const int saved = errno;
+    const struct timespec unfenced = {.tv_nsec = UNFENCED_SLEEP_NS};
+    atomic_fetch_add_explicit(sleepers, 1, memory_order_seq_cst);
+    const struct timespec *at_most = fence_everybody() ? NULL : &unfenced;
+    while (!core_lock_try(lock))
+        sleep_while_held(lock, at_most);
+    atomic_fetch_sub_explicit(sleepers, 1, memory_order_relaxed);
+    errno = saved;
 }

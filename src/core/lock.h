@@ -1,10 +1,27 @@
 /*
  * A small lock for work of some instructions, where taking a pthread mutex would cost as much as
- * the work: taking it when nobody holds it is one instruction, and while the process has a single
- * thread not even an atomic one. Who has to wait sleeps in the kernel.
+ * the work: taking it when nobody holds it is one atomic instruction, and while the process has a
+ * single thread not even that; leaving it is a plain store and a plain load. Who has to wait sleeps
+ * in the kernel.
  *
  * It is not recursive, has no owner and nothing to destroy. Nothing that can block is done while it
  * is held. A forked child must not touch a lock that another thread of its parent may have held.
+ *
+ * Why nobody sleeps for ever. Whoever leaves stores FREE and then looks whether anybody sleeps; who
+ * is about to sleep counts itself among the sleepers and then looks whether the lock is FREE. If
+ * each saw its own store before the other's, both would miss: a processor may hold a store back
+ * while it goes on to load. A fence on both sides would forbid it, and the one in leaving would be
+ * paid each time. Instead the one that sleeps has the kernel put a fence into every thread of the
+ * process (membarrier(2), PRIVATE_EXPEDITED). For each thread that leaves the fence falls
+ *  - before its load: the load sees the sleeper, who is woken; or
+ *  - after its load, and so after its store: the sleeper sees FREE, or what came after it.
+ * Who took the lock after it was FREE has to leave it too, and the same holds for that thread. The
+ * compiler is told to keep the two in order, which costs nothing. A sleeper stays counted until it
+ * has the lock, so that one fence is enough for all its sleeps. Between the look and the sleep the
+ * kernel compares once more, in one step with a waking.
+ *
+ * Where the kernel refuses membarrier(2) a sleeper looks again every so often (lock.c): a waking
+ * that was missed then costs that time, and nothing else.
  */
 #ifndef CORE_LOCK_H
 #define CORE_LOCK_H
@@ -18,7 +35,6 @@
 enum {
     CORE_LOCK_FREE = 0,
     CORE_LOCK_HELD,
-    CORE_LOCK_WANTED, /* held, and somebody may sleep until it is not */
 };
 
 /* All zero is a lock that nobody holds. */
@@ -26,9 +42,28 @@ struct core_lock {
     atomic_uint state;
 };
 
+/* How many sleep, or are about to, for any of the locks that share the place. They are counted
+ * apart from the locks: once a lock is FREE the next to take it may free the memory it lies in, so
+ * that whoever has left it must not look there again. Locks that share a place wake each other's
+ * sleepers in vain at times. */
+#define CORE_LOCK_PLACES 64
+extern atomic_uint core_lock_sleepers[CORE_LOCK_PLACES];
+
+static inline atomic_uint *core_lock_sleepers_for(const struct core_lock *lock)
+{
+    return &core_lock_sleepers[(uintptr_t)lock / 64 % CORE_LOCK_PLACES];
+}
+
 /* The slow parts. */
 void core_lock_wait(struct core_lock *lock) __attribute__((cold));
 void core_lock_wake(struct core_lock *lock) __attribute__((cold));
+
+/* Prepares the kernel for sleepers. Worth doing before there are many threads, when it costs next
+ * to nothing; otherwise the first one to sleep does it, which takes some milliseconds. */
+void core_lock_prepare(void);
+
+/* In a forked child, which has none of its parent's sleepers. */
+void core_lock_forget_sleepers(void);
 
 /* Takes the lock if nobody holds it. */
 static inline bool core_lock_try(struct core_lock *lock)
@@ -47,14 +82,13 @@ static inline void core_lock_take(struct core_lock *lock)
         core_lock_wait(lock);
 }
 
-/* A thread that was created while the lock was held may wait for it, so this asks anew whether
- * there are others. */
+/* The signal fence is one for the compiler alone. */
 static inline void core_lock_leave(struct core_lock *lock)
 {
-    if (__libc_single_threaded)
-        atomic_store_explicit(&lock->state, CORE_LOCK_FREE, memory_order_relaxed);
-    else if (atomic_exchange_explicit(&lock->state, CORE_LOCK_FREE, memory_order_release) ==
-             CORE_LOCK_WANTED)
+    atomic_store_explicit(&lock->state, CORE_LOCK_FREE, memory_order_release);
+    atomic_signal_fence(memory_order_seq_cst);
+    if (__builtin_expect(atomic_load_explicit(core_lock_sleepers_for(lock), memory_order_relaxed),
+                         0))
         core_lock_wake(lock);
 }
 

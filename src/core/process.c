@@ -1,6 +1,7 @@
 #include "core/process.h"
 
 #include "core/fault.h"
+#include "core/lock.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -28,6 +29,7 @@ static void unlock_in_parent(void)
 static void enter_child(void)
 {
     atomic_fetch_add_explicit(&core_fork_count, 1, memory_order_relaxed);
+    core_lock_forget_sleepers();
     pthread_mutex_unlock(&process_lock);
 }
 

@@ -254,6 +254,11 @@ void sys_set_root(const char *new_root)
     root = new_root ? new_root : "";
 }
 
+bool sys_root_is_real(void)
+{
+    return *root == '\0';
+}
+
 /* Longest path looked at, the root and the NUL included. */
 #define PATH_BYTES 512
 

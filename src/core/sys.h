@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -87,5 +88,8 @@ DIR *sys_open_directory(const char *path);
 /* For tests: a directory under which the three functions above look for /proc and /sys. NULL
  * restores the real one. The string is not copied. Not thread-safe. */
 void sys_set_root(const char *root);
+
+/* Whether no such directory is set: what cannot change on a machine may then be kept. */
+bool sys_root_is_real(void);
 
 #endif

@@ -140,7 +140,6 @@ static raffia_status cut(const struct catalog_tensor *tensor, const raffia_tenso
                           "type %s have %u bits",
                           catalog_show(tensor->name).text, slice->begin, slice->end, dimension,
                           raffia_dtype_name(tensor->dtype), raffia_dtype_bits(tensor->dtype));
-    selected->piece_count = outer;
     selected->piece_bytes = (end_bits - begin_bits) / CATALOG_BYTE_BITS;
     selected->piece_stride = row_bits / CATALOG_BYTE_BITS;
     selected->bytes = outer * selected->piece_bytes;
@@ -155,7 +154,6 @@ static raffia_status cut(const struct catalog_tensor *tensor, const raffia_tenso
 static void take_one_piece(struct load_selected *selected, uint64_t bytes)
 {
     selected->bytes = bytes;
-    selected->piece_count = bytes != 0;
     selected->piece_bytes = selected->piece_stride = bytes;
 }
 

@@ -7,16 +7,15 @@
 #include "load/catalog.h"
 
 /*
- * One tensor to be had. Its bytes lie in the file as `piece_count` pieces of `piece_bytes` each,
- * `piece_stride` apart: one piece for a whole tensor or a cut of the outermost dimension. An empty
- * tensor has no piece.
+ * One tensor to be had. Its bytes lie in the file as pieces of `piece_bytes` each, `piece_stride`
+ * apart: one piece for a whole tensor or a cut of the outermost dimension. An empty tensor has no
+ * piece.
  */
 struct load_selected {
     const struct catalog_tensor *tensor;
     const uint64_t *shape; /* the slice's, if one was taken */
     uint64_t bytes;
     uint64_t file_offset; /* of the first piece */
-    uint64_t piece_count;
     uint64_t piece_bytes;
     uint64_t piece_stride;
 };

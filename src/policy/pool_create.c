@@ -149,6 +149,19 @@ static void count_step(const struct policy_ladder *ladder, size_t i, raffia_fall
     core_fallback(from.kind, from.size, to.kind, to.size, reason, raffia_last_error());
 }
 
+/* A pool that is made without pages finds out which it gets when it first grows. */
+static void leave_for_later(const struct policy_ladder *ladder, size_t first,
+                            struct pool_plan *plan)
+{
+    if (plan->initial_bytes > 0)
+        return;
+    for (size_t i = first; i < ladder->count && plan->lower_count < POOL_LOWER_MAX; i++)
+        plan->lower[plan->lower_count++] = ladder->rungs[i];
+    for (int reason = 0; reason < RAFFIA_REASON_COUNT; reason++)
+        if (policy_reason_allows_fallback((raffia_fallback_reason)reason))
+            plan->reasons_to_descend |= 1u << reason;
+}
+
 /* Where no step down is left, other pools give back what they hold idle before it fails. */
 static raffia_status create(const struct pool_plan *plan, bool is_last, raffia_pool **pool_p,
                             raffia_fallback_reason *reason)
@@ -157,8 +170,8 @@ static raffia_status create(const struct pool_plan *plan, bool is_last, raffia_p
     if (status != RAFFIA_ERROR_OUT_OF_MEMORY ||
         (!is_last && policy_reason_allows_fallback(*reason)))
         return status;
-    const struct pool_need need = {plan->device, plan->kind, plan->page_size, plan->initial_bytes,
-                                   NULL};
+    const struct pool_need need = {plan->device,        plan->kind, plan->page_size,
+                                   plan->initial_bytes, NULL,       NULL};
     return pool_registry_trim(&need) ? pool_create(plan, pool_p, reason) : status;
 }
 
@@ -176,6 +189,7 @@ static raffia_status walk_ladder(const struct request *request, struct driver_de
         plan.asked_kind = ladder->rungs[0].kind;
         plan.asked_size = ladder->rungs[0].size;
         plan.asked_refused = first_refusal;
+        leave_for_later(ladder, i + 1, &plan);
         raffia_fallback_reason reason = RAFFIA_REASON_NONE;
         status = create(&plan, i + 1 == ladder->count, pool_p, &reason);
         if (!status || !policy_reason_allows_fallback(reason))

@@ -1,6 +1,6 @@
 /*
- * Is this request worth huge pages, and which pool shall serve it? Pure decisions: nothing here
- * allocates, asks the system or remembers (SPEC B2, B3, B15).
+ * Is this request worth huge pages? A pure decision: nothing here allocates, asks the system or
+ * remembers (SPEC B2, B3, B15).
  */
 #ifndef POLICY_ROUTE_H
 #define POLICY_ROUTE_H
@@ -17,7 +17,6 @@ struct policy_request {
     size_t alignment;       /* a power of two */
     unsigned hints;         /* raffia_hint */
     raffia_pages_mode mode; /* in force for this request; DEFAULT is as good as OFF */
-    int numa_node;          /* that it shall be near to; -1: any */
 };
 
 enum policy_route {
@@ -42,22 +41,25 @@ struct policy_decision {
 struct policy_decision policy_route(const struct policy_request *request,
                                     const struct policy_parameters *parameters);
 
-/* "mode", "hint", ... for the log. */
-const char *policy_cause_name(enum policy_cause cause);
-
-/* A pool that could serve a request, as far as the choice is concerned. */
-struct policy_candidate {
-    int numa_node;  /* it is bound to; -1: none */
-    bool used_last; /* by the thread that asks: its caches are warm */
-    size_t free_bytes;
+/*
+ * What the rule comes to for requests without hints, worked out beforehand for those who are asked
+ * often. Nothing exceeds the limits of a mode that wants no huge pages.
+ */
+struct policy_limits {
+    size_t bytes_above;    /* larger requests use huge pages */
+    size_t alignment_from; /* and those aligned to so much or more */
 };
 
-/*
- * The index of the pool to ask first, or RAFFIA_NONE if there are none: one on the request's NUMA
- * node before others, then the one used last by this thread, then the one with the most free. A
- * pool that is bound to no node is as good as one on another node.
- */
-size_t policy_choose_pool(const struct policy_request *request,
-                          const struct policy_candidate *candidates, size_t count);
+struct policy_limits policy_limits_for(raffia_pages_mode mode,
+                                       const struct policy_parameters *parameters);
+
+static inline bool policy_exceeds(const struct policy_limits *limits, size_t bytes,
+                                  size_t alignment)
+{
+    return alignment >= limits->alignment_from || bytes > limits->bytes_above;
+}
+
+/* "mode", "hint", ... for the log. */
+const char *policy_cause_name(enum policy_cause cause);
 
 #endif

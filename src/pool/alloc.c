@@ -4,6 +4,8 @@
 #include "core/text.h"
 #include "pool/guard.h"
 
+#include <assert.h>
+
 static raffia_status check_alignment(const struct raffia_pool *pool, size_t alignment)
 {
     if (!core_is_power_of_two(alignment))
@@ -51,6 +53,17 @@ static raffia_status allocate_mapped(struct raffia_pool *pool, const struct spac
     return status;
 }
 
+bool pool_take_mapped(raffia_pool *pool, size_t bytes, size_t alignment, void **address_p)
+{
+    const struct space_request request = {.bytes = bytes, .alignment = alignment};
+    struct space_block block;
+    if (!pool_is_open(pool) || pool->guard || alignment > pool->largest_alignment ||
+        allocate_mapped(pool, &request, &block))
+        return false;
+    *address_p = pool->base + block.offset;
+    return true;
+}
+
 raffia_status pool_take(struct raffia_pool *pool, const struct space_request *request, size_t bytes,
                         struct space_block *block)
 {
@@ -70,6 +83,7 @@ static raffia_status allocate(raffia_pool *pool, size_t bytes, size_t alignment,
     raffia_status status = pool_enter_to_change(pool);
     if (status)
         return status;
+    assert(pool);
     if (!address_p)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "pool '%s': there is no place to put the address of the block",
@@ -88,6 +102,9 @@ static raffia_status allocate(raffia_pool *pool, size_t bytes, size_t alignment,
 
 raffia_status raffia_pool_alloc(raffia_pool *pool, size_t bytes, size_t alignment, void **address_p)
 {
+    if (pool && address_p && bytes && core_is_power_of_two(alignment ? alignment : 1) &&
+        core_log_level() < RAFFIA_LOG_DEBUG && pool_take_mapped(pool, bytes, alignment, address_p))
+        return RAFFIA_OK;
     return allocate(pool, bytes, alignment, RAFFIA_HINT_NONE, NULL, address_p);
 }
 

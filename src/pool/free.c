@@ -50,6 +50,32 @@ raffia_status pool_refuse_free(struct raffia_pool *pool, const void *address)
     return pool_refuse_address(pool, "free", &verdict);
 }
 
+/* Pool lock held. Frees the block that starts at the address, if it is live; *last_p as
+ * pool_release_block(). */
+static bool free_held(struct raffia_pool *pool, const void *address, bool *last_p)
+{
+    /* An address below the base wraps to an offset beyond any range. */
+    const size_t offset = (uintptr_t)address - (uintptr_t)pool->base;
+    size_t bytes;
+    if (offset >= pool->range_bytes || space_free_held(pool->space, offset, &bytes))
+        return false;
+    *last_p = count_free(pool, bytes);
+    return true;
+}
+
+/* Its caller owns the pool, so that no block is the last. */
+bool pool_give_mapped(raffia_pool *pool, const void *address)
+{
+    if (pool_is_inherited(pool) || pool->guard)
+        return false;
+    bool last = false;
+    core_lock_take(&pool->lock);
+    const bool freed = free_held(pool, address, &last);
+    core_lock_leave(&pool->lock);
+    assert(!last);
+    return freed;
+}
+
 /*
  * Takes back what a caller names. Once the lock is let go the pool may be gone: another thread may
  * have freed its last block.
@@ -58,13 +84,10 @@ static raffia_status free_now(struct raffia_pool *pool, const void *address)
 {
     assert(pool);
     core_log_debug("pool '%s': free of %p", pool->name, address);
-    /* An address below the base wraps to an offset beyond any range. */
-    const size_t offset = (uintptr_t)address - (uintptr_t)pool->base;
-    size_t bytes;
+    bool last;
     core_lock_take(&pool->lock);
-    if (offset >= pool->range_bytes || space_free_held(pool->space, offset, &bytes))
+    if (!free_held(pool, address, &last))
         return pool_refuse_free(pool, address);
-    const bool last = count_free(pool, bytes);
     core_lock_leave(&pool->lock);
     if (last)
         pool_tear_down(pool);

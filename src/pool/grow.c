@@ -69,9 +69,10 @@ static raffia_status check_room(struct raffia_pool *pool, const struct pool_inte
         core_format_size(room, free_now));
 }
 
-raffia_status pool_fill(struct raffia_pool *pool, const struct pool_interval *interval,
-                        raffia_fallback_reason *reason)
+static raffia_status fill(struct raffia_pool *pool, const struct pool_interval *interval,
+                          raffia_fallback_reason *reason)
 {
+    *reason = RAFFIA_REASON_NONE;
     raffia_status enough = check_room(pool, interval, reason);
     if (enough)
         return enough;
@@ -89,6 +90,24 @@ raffia_status pool_fill(struct raffia_pool *pool, const struct pool_interval *in
         slot->state = POOL_SLOT_LOANED;
     }
     return RAFFIA_OK;
+}
+
+raffia_status pool_fill(struct raffia_pool *pool, const struct pool_interval *interval,
+                        raffia_fallback_reason *reason)
+{
+    struct core_error_record before;
+    core_error_save(&before);
+    raffia_status status = fill(pool, interval, reason);
+    if (status && pool_descend(pool, *reason)) {
+        do
+            status = fill(pool, interval, reason);
+        while (status && pool_descend(pool, *reason));
+        if (!status)
+            core_error_restore(&before); /* of the pages that were refused on the way */
+    }
+    if (!status)
+        pool->ladder.held = true;
+    return status;
 }
 
 raffia_status pool_admit(struct raffia_pool *pool, const struct pool_interval *interval)

@@ -8,6 +8,7 @@
 #include "pool/registry.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* The least alignment of a range: a huge page on every device there is. */
 #define POOL_LEAST_ALIGNMENT ((size_t)2 << 20)
@@ -89,6 +90,13 @@ static void copy_plan(struct raffia_pool *pool, const struct pool_plan *plan)
     pool->asked_size = plan->asked_size;
     pool->asked_refused = plan->asked_refused;
     pool->generation = core_fork_generation();
+    pool->ladder = (struct pool_ladder){
+        .count = plan->lower_count,
+        .reasons = plan->reasons_to_descend,
+        .threads = plan->threads,
+        .numa_node = plan->numa_node,
+    };
+    memcpy(pool->ladder.lower, plan->lower, sizeof plan->lower);
 }
 
 /* Nobody can be told that it failed, so it is tried again and then logged. */
@@ -140,22 +148,6 @@ static raffia_status reserve_range(struct raffia_pool *pool, raffia_fallback_rea
         misaligned[refused - 1]);
 }
 
-static raffia_status make_store(struct raffia_pool *pool, const struct pool_plan *plan)
-{
-    const struct page_store_options options = {
-        .device = plan->device,
-        .kind = plan->kind,
-        .page_size = plan->page_size,
-        .limit_bytes = plan->maximum_bytes,
-        .remappable = (plan->flags & RAFFIA_POOL_REMAPPABLE) != 0,
-        .handle = plan->flags & RAFFIA_POOL_SHAREABLE ? DRIVER_HANDLE_FD : DRIVER_HANDLE_NONE,
-        .numa_node = plan->numa_node,
-        .threads = plan->threads,
-    };
-    raffia_status status = page_store_create(&options, &pool->store);
-    return status ? core_error_prefix("pool '%s'", pool->name) : status;
-}
-
 static raffia_status make_bookkeeping(struct raffia_pool *pool, const struct pool_plan *plan)
 {
     const struct space_options options = {pool->range_bytes, pool->granule};
@@ -190,6 +182,7 @@ raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
                           raffia_fallback_reason *reason)
 {
     *reason = RAFFIA_REASON_NONE;
+    core_lock_prepare();
     raffia_device_info info;
     raffia_status status = check_plan(plan);
     if (!status)
@@ -207,7 +200,8 @@ raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
     if (!status && plan->flags & RAFFIA_POOL_GUARD)
         status = pool_guard_create(pool, &info);
     if (!status)
-        status = make_store(pool, plan);
+        status =
+            pool_make_store(pool, (raffia_page_offer){pool->kind, pool->page_size}, &pool->store);
     if (!status)
         status = reserve_range(pool, reason);
     if (!status)
@@ -283,6 +277,14 @@ void raffia_pool_release(raffia_pool *pool)
     core_lock_leave(&pool->lock);
     if (idle)
         pool_tear_down(pool);
+}
+
+size_t pool_live_blocks(raffia_pool *pool)
+{
+    core_lock_take(&pool->lock);
+    const size_t live = pool->live_blocks;
+    core_lock_leave(&pool->lock);
+    return live;
 }
 
 void *pool_base(const raffia_pool *pool)

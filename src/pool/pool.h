@@ -21,6 +21,8 @@
 
 #include <raffia/pool.h>
 
+#define POOL_LOWER_MAX RAFFIA_PAGE_SIZES_MAX
+
 /* Everything about a new pool, decided. */
 struct pool_plan {
     struct driver_device device;
@@ -35,6 +37,15 @@ struct pool_plan {
     unsigned flags;       /* raffia_pool_flags */
     unsigned threads;
     int numa_node; /* -1: any */
+
+    /*
+     * What to take instead when the pages above are refused at the first growth of a pool that was
+     * made without any, in this order; each for a reason that has its bit (1 << reason) in
+     * `reasons_to_descend`. Once a page was held there are no others.
+     */
+    raffia_page_offer lower[POOL_LOWER_MAX];
+    size_t lower_count;
+    unsigned reasons_to_descend;
 
     /* For the report: the first rung tried, and why it was refused if it was. */
     raffia_page_kind asked_kind;
@@ -51,6 +62,17 @@ raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
 
 /* INVALID_ARGUMENT for flags of raffia_hint that are unknown or contradict each other. */
 raffia_status pool_check_hints(unsigned hints);
+
+/*
+ * The short ways of raffia_pool_alloc() and raffia_pool_free(), for what can be done at once: no
+ * driver call, no waiting, nothing logged, no sentence recorded. False: nothing was done, and the
+ * long way either does it or says why not. `bytes` is at least 1, `alignment` a power of two.
+ */
+bool pool_take_mapped(raffia_pool *pool, size_t bytes, size_t alignment, void **address_p);
+bool pool_give_mapped(raffia_pool *pool, const void *address);
+
+/* Blocks handed out and not freed. Takes the pool's lock and no other. */
+size_t pool_live_blocks(raffia_pool *pool);
 
 /* Where the pool's addresses begin. */
 void *pool_base(const raffia_pool *pool);

@@ -32,6 +32,17 @@ struct pool_slot {
     enum pool_slot_state state;
 };
 
+/* Pages that a pool may take instead of those it has, as long as it has never held any. Guarded by
+ * the growth lock. */
+struct pool_ladder {
+    raffia_page_offer lower[POOL_LOWER_MAX];
+    size_t next, count;
+    unsigned reasons; /* as pool_plan.reasons_to_descend */
+    unsigned threads; /* for the next store */
+    int numa_node;
+    bool held; /* a page was held: there is one page size from then on */
+};
+
 /* A pool's place among all of the process (registry.h). Guarded by the lock of the process. */
 struct pool_registry_link {
     struct raffia_pool *newer, *older;
@@ -46,7 +57,6 @@ struct raffia_pool {
     char *name;
     char *base;
     size_t range_bytes; /* addresses reserved */
-    size_t page_size;
     size_t chunk_bytes;
     size_t granule;
     size_t largest_alignment; /* that of the base; offsets are aligned where addresses are */
@@ -55,11 +65,14 @@ struct raffia_pool {
     struct pool_guard *guard; /* guard.h; NULL without guards */
     unsigned flags;
     bool asynchronous; /* the device has streams */
-    raffia_page_kind kind;
     raffia_page_kind asked_kind;
     size_t asked_size;
-    raffia_fallback_reason asked_refused;
     unsigned long generation; /* core_fork_generation() of the process that owns it */
+
+    /* Fixed when the first page is held. Until then changed under both locks, read under either. */
+    raffia_page_kind kind;
+    size_t page_size;
+    raffia_fallback_reason asked_refused;
     struct page_store *store;
 
     struct pool_registry_link registry;
@@ -68,6 +81,7 @@ struct raffia_pool {
 
     pthread_mutex_t growth_lock; /* guards the slots; the store is only changed under it */
     struct pool_slot *slots;
+    struct pool_ladder ladder;
     bool split_told; /* the warning that pages were split has been given */
 
     struct core_lock lock; /* guards the rest */
@@ -141,13 +155,16 @@ static inline raffia_status pool_enter(const struct raffia_pool *pool)
     return pool && !pool_is_inherited(pool) ? RAFFIA_OK : pool_refuse_entry(pool);
 }
 
+/* Not NULL: this process's, and not frozen. */
+static inline bool pool_is_open(const struct raffia_pool *pool)
+{
+    return !pool_is_inherited(pool) && !atomic_load_explicit(&pool->frozen, memory_order_relaxed);
+}
+
 /* The same for calls that give out or move memory: CORRUPT once the pool is frozen. */
 static inline raffia_status pool_enter_to_change(const struct raffia_pool *pool)
 {
-    return pool && !pool_is_inherited(pool) &&
-                   !atomic_load_explicit(&pool->frozen, memory_order_relaxed)
-               ? RAFFIA_OK
-               : pool_refuse_entry(pool);
+    return pool && pool_is_open(pool) ? RAFFIA_OK : pool_refuse_entry(pool);
 }
 
 /* No more memory is handed out after this. Returns CORRUPT. */
@@ -231,6 +248,15 @@ bool pool_find_window(struct raffia_pool *pool, const struct space_request *requ
 raffia_status pool_fill(struct raffia_pool *pool, const struct pool_interval *interval,
                         raffia_fallback_reason *reason);
 
+/* Growth lock held, pool lock not: takes the next lower pages after those of the pool were refused
+ * (the failure is the last error). False, and nothing changes, if there are none, the reason is no
+ * reason for it, or pages were held. */
+bool pool_descend(struct raffia_pool *pool, raffia_fallback_reason reason);
+
+/* Makes the store for the pages that the pool has. */
+raffia_status pool_make_store(const struct raffia_pool *pool, raffia_page_offer pages,
+                              struct page_store **store_p);
+
 /* Both locks held: adds the LOANED slots of the interval to the space. Those that were added stay
  * when a later one fails. */
 raffia_status pool_admit(struct raffia_pool *pool, const struct pool_interval *interval);
@@ -261,7 +287,7 @@ raffia_status pool_map_interval(struct raffia_pool *pool, const struct pool_inte
                                 raffia_fallback_reason *reason);
 
 /* No lock held: has other pools of the device give idle chunks back. True if any did. */
-bool pool_others_make_room(const struct raffia_pool *pool, size_t bytes);
+bool pool_others_make_room(struct raffia_pool *pool, size_t bytes);
 
 /* Growth lock held: what may still be borrowed. */
 size_t pool_budget(struct raffia_pool *pool);

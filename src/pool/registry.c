@@ -93,7 +93,7 @@ struct trimming {
     size_t released;
 };
 
-/* A fixed pool could not get its chunks again. */
+/* A lock of the pool held. A fixed pool could not get its chunks again. */
 static bool can_help(const raffia_pool *pool, const struct pool_need *need)
 {
     if (pool == need->spared || !same_device(pool, need->device) ||
@@ -110,12 +110,14 @@ static bool trim(void *context, raffia_pool *pool)
 {
     struct trimming *trimming = context;
     size_t released = 0;
-    if (!can_help(pool, trimming->need))
+    if (pool == trimming->need->spared)
         return true;
     pthread_mutex_lock(&pool->growth_lock);
-    (void)pool_reclaim(pool, trimming->need->bytes - trimming->released, NULL, &released);
-    /* Chunks that can be remapped are kept by the store when they are returned. */
-    (void)page_store_trim(pool->store, 0, NULL);
+    if (can_help(pool, trimming->need)) {
+        (void)pool_reclaim(pool, trimming->need->bytes - trimming->released, NULL, &released);
+        /* Chunks that can be remapped are kept by the store when they are returned. */
+        (void)page_store_trim(pool->store, 0, NULL);
+    }
     pthread_mutex_unlock(&pool->growth_lock);
     if (released)
         core_log_info("pool '%s': gave back %zu bytes because memory is short", pool->name,
@@ -132,10 +134,9 @@ struct idleness {
 static bool add_helpful(void *context, raffia_pool *pool)
 {
     struct idleness *idleness = context;
-    if (!can_help(pool, idleness->need))
-        return true;
     core_lock_take(&pool->lock);
-    idleness->bytes += pool_idle_bytes(pool);
+    if (can_help(pool, idleness->need))
+        idleness->bytes += pool_idle_bytes(pool);
     core_lock_leave(&pool->lock);
     return true;
 }
@@ -145,13 +146,15 @@ static bool add_helpful(void *context, raffia_pool *pool)
 static bool is_worthwhile(const struct pool_need *need)
 {
     struct idleness idleness = {.need = need};
-    raffia_device_info info;
+    raffia_device_info asked = {0};
+    const raffia_device_info *info = need->info ? need->info : &asked;
     pool_registry_for_each(add_helpful, &idleness);
-    if (!idleness.bytes || need->device.driver->device_info(need->device.index, &info))
+    if (!idleness.bytes ||
+        (!need->info && need->device.driver->device_info(need->device.index, &asked)))
         return false;
     if (need->kind == RAFFIA_PAGE_HUGETLB)
-        return need->bytes <= info.total_bytes;
-    return need->bytes <= idleness.bytes || need->bytes - idleness.bytes <= info.free_bytes;
+        return need->bytes <= info->total_bytes;
+    return need->bytes <= idleness.bytes || need->bytes - idleness.bytes <= info->free_bytes;
 }
 
 size_t pool_registry_trim(const struct pool_need *need)
@@ -165,9 +168,11 @@ size_t pool_registry_trim(const struct pool_need *need)
     return trimming.released;
 }
 
-bool pool_others_make_room(const struct raffia_pool *pool, size_t bytes)
+bool pool_others_make_room(struct raffia_pool *pool, size_t bytes)
 {
-    const struct pool_need need = {pool->device, pool->kind, pool->page_size, bytes, pool};
+    core_lock_take(&pool->lock);
+    const struct pool_need need = {pool->device, pool->kind, pool->page_size, bytes, pool, NULL};
+    core_lock_leave(&pool->lock);
     return pool_registry_trim(&need) > 0;
 }
 

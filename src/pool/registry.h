@@ -32,6 +32,8 @@ struct pool_need {
     size_t page_size;
     size_t bytes;
     const raffia_pool *spared; /* asked already; may be NULL */
+    /* What the device said of itself a moment ago; NULL: it is asked. */
+    const raffia_device_info *info;
 };
 
 /*

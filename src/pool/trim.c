@@ -131,6 +131,11 @@ raffia_status raffia_pool_set_maximum(raffia_pool *pool, size_t maximum_bytes)
         return status;
     if (maximum_bytes > pool->range_bytes) {
         char asked[CORE_SIZE_TEXT_MAX], range[CORE_SIZE_TEXT_MAX];
+        if (maximum_bytes == RAFFIA_NONE)
+            return core_error(RAFFIA_ERROR_LIMIT,
+                              "pool '%s' cannot do without a maximum: it reserved addresses for %s "
+                              "when it was created",
+                              pool->name, core_format_size(pool->range_bytes, range));
         return core_error(
             RAFFIA_ERROR_LIMIT,
             "pool '%s' cannot be allowed %s: it reserved addresses for %s when it was "

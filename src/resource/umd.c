@@ -165,7 +165,6 @@ static raffia_status serve(struct umd_device *device, const struct request *requ
         .alignment = request->alignment ? request->alignment : terms->unit,
         .hints = request->hints,
         .mode = request->mode,
-        .numa_node = -1,
     };
     const struct policy_decision decision = policy_route(&question, &terms->parameters);
     core_log_debug("device %d: %zu bytes of %s memory, by %s", request->device_id, request->bytes,
@@ -185,14 +184,6 @@ static raffia_status serve(struct umd_device *device, const struct request *requ
     return status;
 }
 
-/* A pool made on purpose asks for huge pages by itself. */
-static raffia_pages_mode mode_for(const struct umd_terms *terms)
-{
-    if (terms->pool && terms->on_purpose && terms->mode != RAFFIA_PAGES_ON)
-        return RAFFIA_PAGES_TRY;
-    return terms->mode;
-}
-
 void *umd_huge_page_alloc_hint(int device_id, uint64_t size, uint64_t align, unsigned hints)
 {
     struct request request = {
@@ -200,10 +191,12 @@ void *umd_huge_page_alloc_hint(int device_id, uint64_t size, uint64_t align, uns
     struct umd_device *device;
     struct umd_terms terms;
     void *address = NULL;
+    if (hints == RAFFIA_HINT_NONE && umd_alloc_fast(device_id, size, align, &address))
+        return address;
     if (check_words(&request) || umd_find(device_id, &device) ||
         umd_begin(device, device_id, &terms))
         return NULL;
-    request.mode = mode_for(&terms);
+    request.mode = umd_mode_for(&terms);
     raffia_status status = serve(device, &request, &terms, &address);
     umd_end(device);
     return status ? NULL : address;
@@ -233,6 +226,8 @@ static raffia_status refuse_address(struct umd_device *device, int device_id, co
 
 int umd_huge_page_free(int device_id, void *addr)
 {
+    if (addr && umd_free_fast(device_id, addr))
+        return RAFFIA_OK;
     struct umd_device *device;
     struct umd_owner owner;
     raffia_status status = umd_find(device_id, &device);

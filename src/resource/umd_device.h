@@ -6,7 +6,8 @@
  * way; otherwise the next call binds it anew, by the settings of that moment.
  *
  * A device's lock is held for a few steps of bookkeeping, never during a call to a driver and never
- * while something is logged. Under it only pools' locks are taken, to count what is live.
+ * while something is logged. Under it only pools' locks are taken, to count what is live and to
+ * take or give back what is mapped.
  */
 #ifndef RESOURCE_UMD_DEVICE_H
 #define RESOURCE_UMD_DEVICE_H
@@ -33,6 +34,16 @@ struct umd_device;
 
 /* NOT_FOUND, or LIMIT for an id beyond what can be kept. */
 raffia_status umd_find(int device_id, struct umd_device **device_p);
+
+/*
+ * The fast way (umd_fast.c), for requests without hints that the pool, which stands, can serve at
+ * once. False: nothing was done; the long way does it, or says why not.
+ */
+bool umd_alloc_fast(int device_id, size_t bytes, size_t alignment, void **address_p);
+bool umd_free_fast(int device_id, const void *address);
+
+/* The mode that requests are judged by: a pool made on purpose asks for huge pages by itself. */
+raffia_pages_mode umd_mode_for(const struct umd_terms *terms);
 
 /* Starts a call that may make a pool or a block, after which umd_end() is due. NOT_FOUND, and what
  * the driver says. */

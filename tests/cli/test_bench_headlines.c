@@ -24,8 +24,8 @@ static struct bench_report *tlb_report(bool huge)
 {
     struct bench_report *report = bench_report_new();
     assert_non_null(report);
-    add_row(report, "read.regular", 90e-9, false);
-    add_row(report, "read.huge", 30e-9, huge);
+    add_row(report, "spread.regular", 90e-9, false);
+    add_row(report, "spread.huge", 30e-9, huge);
     return report;
 }
 

@@ -23,7 +23,9 @@ ALLOC_RATIOS = [
     "alloc.regular_over_standing_touched",
     "alloc.pair_regular_over_pool",
 ]
-TLB_RATIOS = ["tlb.regular_over_huge", "tlb.chase_regular_over_huge", "tlb.control_regular_over_huge"]
+TLB_RATIOS = [
+    f"tlb.{kind}regular_over_huge" for kind in ("", "uncached_", "chase_", "chase2_", "chase4_", "chase8_", "control_")
+]
 STEP_RATIOS = ["step.regular_over_pool_first", "step.regular_over_pool"]
 
 
@@ -93,7 +95,11 @@ def test_the_text_has_what_the_json_has():
 def test_b11_the_probe_says_what_its_numbers_rest_on():
     report = raffia(*TLB, "--json").json
     rows = rows_of(report)
-    assert list(rows) == [f"{work}.{side}" for work in ("read", "chase", "control") for side in ("regular", "huge")]
+    assert list(rows) == [
+        f"{work}.{side}"
+        for work in ("spread", "read", "chase", "chase2", "chase4", "chase8", "control")
+        for side in ("regular", "huge")
+    ]
     check_ratios(report, TLB_RATIOS)
     assert report["source"] in ("probe", "perf_event_open")
     if report["source"] == "probe":
@@ -158,6 +164,7 @@ def test_without_huge_pages_there_are_no_ratios(tmp_path):
         ["alloc", "file"],
         ["tlb", "--size", "4KiB"],
         ["tlb", "--reads", "0"],
+        ["tlb", "--spread", "0"],
         ["tlb", "file"],
         ["step", "--steps", "1"],
         ["step", "--batch", "none"],

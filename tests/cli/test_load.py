@@ -176,6 +176,18 @@ def test_a_failed_extract_leaves_nothing(plain, tmp_path):
     assert sorted(os.listdir(tmp_path)) == before
 
 
+def test_a_tensor_that_would_not_be_there_is_refused_before_the_load(plain, tmp_path):
+    loads = {"RAFFIA_LOG": "info"}
+    out = tmp_path / "x"
+    assert "mapped at" in raffia("load", plain, "--extract", f"t1={out}", env=loads).err
+    for selection in [], ["--tensor", "t1"]:
+        for name in ["missing", "t1*"] + (["t2"] if selection else []):
+            refused = raffia(
+                "load", plain, *selection, "--extract", f"t1={out}", "--extract", f"{name}={out}", env=loads, expect=FAILURE
+            )
+            assert f"'{name}'" in refused.err and "mapped at" not in refused.err
+
+
 def test_only_a_regular_file_is_replaced(plain, tmp_path):
     pipe, link = tmp_path / "pipe", tmp_path / "link"
     os.mkfifo(pipe)

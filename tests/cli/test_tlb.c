@@ -55,10 +55,11 @@ static void b11_the_ring_goes_through_every_page_once(void **state)
             size_t page = offset / PROBE_PAGE;
             assert_true(page < count && !seen[page]);
             seen[page] = true;
-            offset = probe_chase(memory, offset, 1);
+            probe_chase(memory, &offset, 1, 1);
         }
         assert_int_equal(offset, probe_offset(0));
-        assert_int_equal(probe_chase(memory, offset, 3 * count), offset);
+        probe_chase(memory, &offset, 1, 3 * count);
+        assert_int_equal(offset, probe_offset(0));
     }
     (void)state;
 }
@@ -79,6 +80,54 @@ static void b11_independent_reads_reach_most_pages(void **state)
         *(uint64_t *)at = 1;
     }
     assert_true(reached > PAGES * 95 / 100);
+    (void)state;
+}
+
+static void b11_chains_side_by_side_go_where_each_would_alone(void **state)
+{
+    static uint32_t order[PAGES];
+    probe_chain_make(memory, PAGES, order);
+    for (unsigned count = 1; count <= PROBE_CHAINS_MAX; count *= 2) {
+        size_t places[PROBE_CHAINS_MAX], alone[PROBE_CHAINS_MAX];
+        probe_chain_starts(order, PAGES, places, count);
+        memcpy(alone, places, sizeof places);
+        /* So many steps from one start to the next: they are spread along the ring. */
+        for (unsigned chain = 0; chain + 1 < count; chain++) {
+            size_t place = places[chain];
+            probe_chase(memory, &place, 1,
+                        PAGES * (chain + 1) / count - (size_t)PAGES * chain / count);
+            assert_int_equal(place, places[chain + 1]);
+        }
+        probe_chase(memory, places, count, 77);
+        for (unsigned chain = 0; chain < count; chain++) {
+            probe_chase(memory, &alone[chain], 1, 77);
+            assert_int_equal(places[chain], alone[chain]);
+        }
+    }
+    (void)state;
+}
+
+static void b11_the_spread_has_a_page_of_each_part_and_reads_them_in_turn(void **state)
+{
+    static const size_t counts[] = {1, 2, 7, PAGES / 3, PAGES};
+    static uint32_t chosen[PAGES];
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        const size_t count = counts[i];
+        bool seen[PAGES] = {false};
+        uint64_t sum = 0;
+        probe_spread_make(chosen, count, PAGES);
+        for (size_t page = 0; page < PAGES; page++)
+            *(uint64_t *)(void *)(memory + probe_offset(page)) = page;
+        for (size_t j = 0; j < count; j++) {
+            size_t part = 0;
+            while (PAGES * (part + 1) / count <= chosen[j])
+                part++;
+            assert_true(part < count && !seen[part]);
+            seen[part] = true;
+            sum += chosen[j];
+        }
+        assert_int_equal(probe_read_chosen(memory, chosen, count, 3 * count), 3 * sum);
+    }
     (void)state;
 }
 
@@ -142,6 +191,8 @@ int main(void)
         cmocka_unit_test(b11_the_line_of_a_page_varies_and_stays_inside),
         cmocka_unit_test(b11_the_ring_goes_through_every_page_once),
         cmocka_unit_test(b11_independent_reads_reach_most_pages),
+        cmocka_unit_test(b11_chains_side_by_side_go_where_each_would_alone),
+        cmocka_unit_test(b11_the_spread_has_a_page_of_each_part_and_reads_them_in_turn),
         cmocka_unit_test(b11_events_are_those_of_the_processor),
         cmocka_unit_test(b11_a_missing_counter_and_a_forbidden_one_are_told_apart),
         cmocka_unit_test(b11_there_are_counters_or_a_reason_why_not),

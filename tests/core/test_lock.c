@@ -1,9 +1,14 @@
 /* The small lock. */
+#include "core/fault.h"
 #include "core/lock.h"
+#include "core/process.h"
 #include "support/cmocka.h"
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { THREADS = 4, ROUNDS = 20000 };
 
@@ -72,12 +77,97 @@ static void a_thread_created_under_the_lock_waits_and_is_woken(void **state)
     pthread_t thread;
     core_lock_take(&shared.lock);
     assert_int_equal(pthread_create(&thread, NULL, take_once, &shared), 0);
-    while (atomic_load(&shared.lock.state) != CORE_LOCK_WANTED)
+    while (!atomic_load(core_lock_sleepers_for(&shared.lock)))
         sched_yield();
     assert_false(atomic_load(&shared.taken));
     core_lock_leave(&shared.lock);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_true(atomic_load(&shared.taken));
+}
+
+static void nap(long nanoseconds)
+{
+    const struct timespec time = {.tv_nsec = nanoseconds};
+    nanosleep(&time, NULL);
+}
+
+/* A sleeper that nobody wakes would hang the test. */
+#define HANG_SECONDS 120
+
+enum { SLEEPER_ROUNDS = 400 };
+
+static void *hold_long(void *context)
+{
+    struct shared *shared = context;
+    for (int i = 0; i < SLEEPER_ROUNDS; i++) {
+        core_lock_take(&shared->lock);
+        const long seen = shared->number;
+        nap(20000); /* the others give up looking, and sleep */
+        shared->number = seen + 1;
+        core_lock_leave(&shared->lock);
+    }
+    return NULL;
+}
+
+static void whoever_sleeps_is_woken(void **state)
+{
+    (void)state;
+    struct shared shared = {0};
+    pthread_t threads[THREADS];
+    alarm(HANG_SECONDS);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, hold_long, &shared), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    alarm(0);
+    assert_int_equal(shared.number, (long)THREADS * SLEEPER_ROUNDS);
+    assert_int_equal(atomic_load(core_lock_sleepers_for(&shared.lock)), 0);
+}
+
+/* Starts a thread that wants the lock, which is held, and waits until it sleeps. */
+static void start_sleeper(struct shared *shared, pthread_t *thread)
+{
+    assert_int_equal(pthread_create(thread, NULL, take_once, shared), 0);
+    while (!atomic_load(core_lock_sleepers_for(&shared->lock)))
+        sched_yield();
+}
+
+static void a_kernel_without_membarrier_costs_time_only(void **state)
+{
+    (void)state;
+    struct shared shared = {0};
+    pthread_t thread;
+    alarm(HANG_SECONDS);
+    core_lock_take(&shared.lock);
+    core_fault_arm(1);
+    start_sleeper(&shared, &thread);
+    nap(1000000);
+    assert_non_null(core_fault_disarm());
+    assert_false(atomic_load(&shared.taken));
+    /* The lock is left behind the sleeper's back, as it looks to one that missed its waking. */
+    atomic_store(&shared.lock.state, CORE_LOCK_FREE);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    alarm(0);
+    assert_true(atomic_load(&shared.taken));
+}
+
+static void a_forked_child_has_none_of_its_parents_sleepers(void **state)
+{
+    (void)state;
+    struct shared shared = {0};
+    pthread_t thread;
+    (void)core_fork_generation(); /* forks are watched from now on */
+    core_lock_take(&shared.lock);
+    start_sleeper(&shared, &thread);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit((int)atomic_load(core_lock_sleepers_for(&shared.lock)));
+    int outcome;
+    assert_int_equal(waitpid(child, &outcome, 0), child);
+    assert_int_equal(outcome, 0);
+    core_lock_leave(&shared.lock);
+    assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
 int main(void)
@@ -87,6 +177,9 @@ int main(void)
         cmocka_unit_test(a_thread_created_under_the_lock_waits_and_is_woken),
         cmocka_unit_test(a_lock_is_held_by_one),
         cmocka_unit_test(what_a_lock_guards_stays_whole),
+        cmocka_unit_test(whoever_sleeps_is_woken),
+        cmocka_unit_test(a_kernel_without_membarrier_costs_time_only),
+        cmocka_unit_test(a_forked_child_has_none_of_its_parents_sleepers),
     };
     return cmocka_run_group_tests_name("lock", tests, NULL, NULL);
 }

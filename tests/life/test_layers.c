@@ -91,10 +91,8 @@ static void b1_policy_decides_without_asking_the_driver(void **state)
     policy_parameters_for(&device, &parameters);
     assert_ok(policy_ladder_make(RAFFIA_PAGES_TRY, parameters.page_size, &device, &ladder));
     for (size_t i = 0; i < REQUESTS; i++) {
-        const struct policy_request request = {.bytes = requests[i].bytes,
-                                               .alignment = 256,
-                                               .mode = RAFFIA_PAGES_TRY,
-                                               .numa_node = -1};
+        const struct policy_request request = {
+            .bytes = requests[i].bytes, .alignment = 256, .mode = RAFFIA_PAGES_TRY};
         const struct policy_decision decision = policy_route(&request, &parameters);
         assert_int_equal(decision.route,
                          requests[i].bytes > parameters.threshold ? POLICY_HUGE : POLICY_REGULAR);

@@ -29,7 +29,6 @@ static void set(struct fixture *fixture, size_t i, size_t file, uint64_t offset,
     fixture->selected[i] = (struct load_selected){.tensor = &fixture->tensors[i],
                                                   .bytes = bytes,
                                                   .file_offset = offset,
-                                                  .piece_count = 1,
                                                   .piece_bytes = bytes,
                                                   .piece_stride = bytes};
     fixture->selection.bytes += bytes;

@@ -7,6 +7,7 @@
 
 #include <raffia/pool.h>
 
+#include <pthread.h>
 #include <string.h>
 
 #define KIB ((size_t)1 << 10)
@@ -109,6 +110,217 @@ static void each_step_down_is_counted_and_warned_of_once(void **state)
         before + 2);
     assert_true(count_of(RAFFIA_PAGE_TRANSPARENT, RAFFIA_PAGE_REGULAR, RAFFIA_REASON_DISABLED) > 0);
     assert_int_equal(log_capture_count(), 2);
+}
+
+/* ---- pools that are made without pages ------------------------------------------------------ */
+
+static raffia_pool *make_empty_pool(raffia_pages_mode mode)
+{
+    raffia_pool_options options = small_pool();
+    options.initial_bytes = RAFFIA_NONE;
+    options.chunk_bytes = 4 * MIB;
+    options.pages = mode;
+    raffia_pool *pool = NULL;
+    assert_ok(raffia_pool_create(&options, &pool));
+    return pool;
+}
+
+static raffia_pool_stats query(raffia_pool *pool)
+{
+    raffia_pool_stats stats;
+    assert_ok(raffia_pool_query(pool, &stats));
+    assert_ok(raffia_pool_check(pool));
+    return stats;
+}
+
+static void b2_a_pool_made_without_pages_steps_down_when_it_first_grows(void **state)
+{
+    (void)state;
+    const struct sim_page_limit limits[] = {
+        {RAFFIA_PAGE_HUGETLB, 2 * MIB, 2 * MIB, RAFFIA_REASON_POOL_EMPTY},
+        {RAFFIA_PAGE_TRANSPARENT, 2 * MIB, 0, RAFFIA_REASON_DISABLED},
+    };
+    use_host_like_device(limits, 2);
+    const uint64_t empty = count_of(RAFFIA_PAGE_HUGETLB, RAFFIA_PAGE_TRANSPARENT,
+                                    RAFFIA_REASON_POOL_EMPTY),
+                   disabled = count_of(RAFFIA_PAGE_TRANSPARENT, RAFFIA_PAGE_REGULAR,
+                                       RAFFIA_REASON_DISABLED);
+    raffia_pool *pool = make_empty_pool(RAFFIA_PAGES_TRY);
+    assert_int_equal(query(pool).pages.got_kind, RAFFIA_PAGE_HUGETLB);
+    assert_int_equal(query(pool).pages.reason, RAFFIA_REASON_NONE);
+    void *block;
+    log_capture_start();
+    assert_ok(raffia_pool_alloc(pool, 3 * MIB, 0, &block));
+    log_capture_stop();
+    memset(block, 1, 3 * MIB);
+    const raffia_pool_stats stats = query(pool);
+    assert_int_equal(stats.pages.asked_kind, RAFFIA_PAGE_HUGETLB);
+    assert_int_equal(stats.pages.got_kind, RAFFIA_PAGE_REGULAR);
+    assert_int_equal(stats.pages.got_size, 4 * KIB);
+    assert_int_equal(stats.pages.reason, RAFFIA_REASON_POOL_EMPTY);
+    assert_int_equal(stats.reserved_bytes, 4 * MIB);
+    assert_int_equal(
+        count_of(RAFFIA_PAGE_HUGETLB, RAFFIA_PAGE_TRANSPARENT, RAFFIA_REASON_POOL_EMPTY),
+        empty + 1);
+    assert_int_equal(count_of(RAFFIA_PAGE_TRANSPARENT, RAFFIA_PAGE_REGULAR, RAFFIA_REASON_DISABLED),
+                     disabled + 1);
+    assert_ok(raffia_pool_free(pool, block));
+    raffia_pool_release(pool);
+    assert_true(sim_is_idle());
+}
+
+static void b10_a_pool_that_held_a_page_keeps_to_its_size(void **state)
+{
+    (void)state;
+    const struct sim_page_limit limits[] = {
+        {RAFFIA_PAGE_HUGETLB, 2 * MIB, 4 * MIB, RAFFIA_REASON_POOL_EMPTY}};
+    use_host_like_device(limits, 1);
+    raffia_pool *pool = make_empty_pool(RAFFIA_PAGES_TRY);
+    void *block, *more;
+    assert_ok(raffia_pool_alloc(pool, 4 * MIB, 0, &block));
+    assert_int_equal(query(pool).pages.got_kind, RAFFIA_PAGE_HUGETLB);
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, raffia_pool_alloc(pool, 4 * MIB, 0, &more));
+    assert_ok(raffia_pool_free(pool, block));
+    assert_ok(raffia_pool_trim(pool, 0, NULL));
+    assert_int_equal(query(pool).reserved_bytes, 0);
+    /* Nor when it has given all of them back. */
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, raffia_pool_alloc(pool, 8 * MIB, 0, &more));
+    assert_int_equal(query(pool).pages.got_kind, RAFFIA_PAGE_HUGETLB);
+    raffia_pool_release(pool);
+    assert_true(sim_is_idle());
+}
+
+static void b2_on_never_steps_down_to_regular_pages_at_the_first_growth(void **state)
+{
+    (void)state;
+    const struct sim_page_limit limits[] = {
+        {RAFFIA_PAGE_HUGETLB, 2 * MIB, 0, RAFFIA_REASON_CGROUP},
+        {RAFFIA_PAGE_TRANSPARENT, 2 * MIB, 0, RAFFIA_REASON_DISABLED},
+    };
+    use_host_like_device(limits, 2);
+    raffia_pool *pool = make_empty_pool(RAFFIA_PAGES_ON);
+    void *block;
+    log_capture_start();
+    assert_int_not_equal(raffia_pool_alloc(pool, MIB, 0, &block), RAFFIA_OK);
+    log_capture_stop();
+    assert_int_equal(query(pool).pages.got_kind, RAFFIA_PAGE_TRANSPARENT);
+    assert_int_equal(query(pool).reserved_bytes, 0);
+    raffia_pool_release(pool);
+    assert_true(sim_is_idle());
+}
+
+static void a_shortage_of_memory_is_no_reason_to_step_down_at_the_first_growth(void **state)
+{
+    (void)state;
+    use_host_like_device(NULL, 0);
+    raffia_pool *pool = make_empty_pool(RAFFIA_PAGES_TRY);
+    void *block;
+    sim_fail_next("chunk_map", RAFFIA_ERROR_OUT_OF_MEMORY, RAFFIA_REASON_MEMORY);
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, raffia_pool_alloc(pool, MIB, 0, &block));
+    assert_int_equal(query(pool).pages.got_kind, RAFFIA_PAGE_HUGETLB);
+    assert_ok(raffia_pool_alloc(pool, MIB, 0, &block));
+    assert_int_equal(query(pool).pages.got_kind, RAFFIA_PAGE_HUGETLB);
+    assert_ok(raffia_pool_free(pool, block));
+    raffia_pool_release(pool);
+    assert_true(sim_is_idle());
+}
+
+/* Whatever this machine has, also without a reserved page. */
+static void b2_a_pool_made_without_pages_grows_on_the_host(void **state)
+{
+    (void)state;
+    const raffia_pool_options options = {
+        .struct_size = sizeof options,
+        .device = "host",
+        .pages = RAFFIA_PAGES_TRY,
+        .initial_bytes = RAFFIA_NONE,
+        .maximum_bytes = 8 * MIB,
+        .chunk_bytes = 2 * MIB,
+    };
+    raffia_pool *pool = NULL;
+    void *block;
+    log_capture_start();
+    assert_ok(raffia_pool_create(&options, &pool));
+    assert_int_equal(query(pool).reserved_bytes, 0);
+    assert_ok(raffia_pool_alloc(pool, 3 * MIB, 0, &block));
+    log_capture_stop();
+    memset(block, 1, 3 * MIB);
+    const raffia_page_report report = query(pool).pages;
+    if (report.reason == RAFFIA_REASON_NONE)
+        assert_int_equal(report.got_kind, report.asked_kind);
+    else
+        assert_int_not_equal(report.got_kind, report.asked_kind);
+    assert_ok(raffia_pool_free(pool, block));
+    raffia_pool_release(pool);
+}
+
+static raffia_status grow_first(void *context)
+{
+    (void)context;
+    raffia_pool_options options = small_pool();
+    options.initial_bytes = RAFFIA_NONE;
+    raffia_pool *pool = NULL;
+    raffia_status status = raffia_pool_create(&options, &pool);
+    if (status)
+        return status;
+    void *block;
+    status = raffia_pool_alloc(pool, MIB, 0, &block);
+    assert_ok(raffia_pool_check(pool));
+    if (!status)
+        assert_ok(raffia_pool_free(pool, block));
+    raffia_pool_release(pool);
+    assert_true(sim_is_idle());
+    return status;
+}
+
+static void every_call_may_fail_on_the_way_down_at_the_first_growth(void **state)
+{
+    (void)state;
+    const struct sim_page_limit limits[] = {
+        {RAFFIA_PAGE_HUGETLB, 2 * MIB, 0, RAFFIA_REASON_POOL_EMPTY},
+        {RAFFIA_PAGE_TRANSPARENT, 2 * MIB, 0, RAFFIA_REASON_DISABLED},
+    };
+    use_host_like_device(limits, 2);
+    log_capture_start();
+    assert_true(fault_loop(grow_first, NULL, 500) > 10);
+    log_capture_stop();
+}
+
+static void *alloc_and_free(void *context)
+{
+    for (int i = 0; i < 50; i++) {
+        void *block;
+        if (raffia_pool_alloc(context, MIB, 0, &block) || raffia_pool_free(context, block))
+            return "a request failed";
+    }
+    return NULL;
+}
+
+static void threads_that_grow_a_pool_first_agree_on_its_pages(void **state)
+{
+    (void)state;
+    enum { THREADS = 4 };
+    const struct sim_page_limit limits[] = {
+        {RAFFIA_PAGE_HUGETLB, 2 * MIB, 0, RAFFIA_REASON_POOL_EMPTY}};
+    use_host_like_device(limits, 1);
+    log_capture_start();
+    for (int round = 0; round < 10; round++) {
+        raffia_pool *pool = make_empty_pool(RAFFIA_PAGES_TRY);
+        pthread_t threads[THREADS];
+        for (int i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, alloc_and_free, pool), 0);
+        for (int i = 0; i < 20; i++)
+            (void)query(pool);
+        for (int i = 0; i < THREADS; i++) {
+            void *complaint;
+            assert_int_equal(pthread_join(threads[i], &complaint), 0);
+            assert_null(complaint);
+        }
+        assert_int_equal(query(pool).pages.got_kind, RAFFIA_PAGE_TRANSPARENT);
+        raffia_pool_release(pool);
+    }
+    log_capture_stop();
+    assert_true(sim_is_idle());
 }
 
 static void on_gives_the_reason_instead_of_falling_back(void **state)
@@ -380,6 +592,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_first_rung_that_holds_it_all_wins, reset),
         cmocka_unit_test_setup(each_step_down_is_counted_and_warned_of_once, reset),
+        cmocka_unit_test_setup(b2_a_pool_made_without_pages_steps_down_when_it_first_grows, reset),
+        cmocka_unit_test_setup(b10_a_pool_that_held_a_page_keeps_to_its_size, reset),
+        cmocka_unit_test_setup(b2_on_never_steps_down_to_regular_pages_at_the_first_growth, reset),
+        cmocka_unit_test_setup(a_shortage_of_memory_is_no_reason_to_step_down_at_the_first_growth,
+                               reset),
+        cmocka_unit_test_setup(b2_a_pool_made_without_pages_grows_on_the_host, reset),
+        cmocka_unit_test_setup(every_call_may_fail_on_the_way_down_at_the_first_growth, reset),
+        cmocka_unit_test_setup(threads_that_grow_a_pool_first_agree_on_its_pages, reset),
         cmocka_unit_test_setup(on_gives_the_reason_instead_of_falling_back, reset),
         cmocka_unit_test_setup(one_gib_pages_step_down_to_two_mib, reset),
         cmocka_unit_test_setup(running_out_of_memory_is_not_blamed_on_pages, reset),

@@ -1,4 +1,4 @@
-/* Routes and the choice of a pool: pure decisions. */
+/* Routes: pure decisions. */
 #include "policy/route.h"
 #include "support/cmocka.h"
 #include "support/random.h"
@@ -22,7 +22,7 @@ static void assert_decision(const struct policy_request *request,
 
 static struct policy_request request_of(size_t bytes, size_t alignment, unsigned hints)
 {
-    return (struct policy_request){bytes, alignment, hints, RAFFIA_PAGES_TRY, -1};
+    return (struct policy_request){bytes, alignment, hints, RAFFIA_PAGES_TRY};
 }
 
 static void b3_large_and_aligned_requests_get_huge_pages(void **state)
@@ -102,56 +102,30 @@ static void b3_thresholds_are_what_the_parameters_say(void **state)
     assert_decision(&request, &parameters, POLICY_HUGE, POLICY_BY_ALIGNMENT);
 }
 
-static void b3_a_pool_on_the_node_comes_first_then_the_one_used_last_then_the_emptiest(void **state)
+/* The limits are the rule, worked out beforehand. */
+static void b3_limits_say_what_the_route_would_be(void **state)
 {
     (void)state;
-    const struct policy_candidate candidates[] = {
-        {.numa_node = -1, .used_last = false, .free_bytes = 9},
-        {.numa_node = 0, .used_last = true, .free_bytes = 1},
-        {.numa_node = 1, .used_last = false, .free_bytes = 2},
-        {.numa_node = 1, .used_last = false, .free_bytes = 3},
-    };
-    struct policy_request request = request_of(1, 1, 0);
-    assert_int_equal(policy_choose_pool(&request, candidates, 4), 1);
-    request.numa_node = 1;
-    assert_int_equal(policy_choose_pool(&request, candidates, 4), 3);
-    request.numa_node = 0;
-    assert_int_equal(policy_choose_pool(&request, candidates, 4), 1);
-    request.numa_node = 7; /* nobody is near */
-    assert_int_equal(policy_choose_pool(&request, candidates, 4), 1);
-    request.numa_node = -1;
-    assert_int_equal(policy_choose_pool(&request, candidates, 1), 0);
-    assert_int_equal(policy_choose_pool(&request, candidates + 2, 2), 1);
-    assert_int_equal(policy_choose_pool(&request, candidates, 0), RAFFIA_NONE);
-}
-
-/* The obvious model: weigh each candidate by a number whose digits are the criteria. */
-static size_t weight(const struct policy_request *request, const struct policy_candidate *candidate)
-{
-    const bool near = request->numa_node >= 0 && candidate->numa_node == request->numa_node;
-    return (near ? (size_t)1000 : 0) + (candidate->used_last ? (size_t)100 : 0) +
-           candidate->free_bytes;
-}
-
-static void b3_the_choice_is_the_heaviest_and_the_first_of_equals(void **state)
-{
-    (void)state;
-    struct test_random random = test_random_seeded("b3_the_choice_is_the_heaviest");
-    for (int round = 0; round < 5000; round++) {
-        struct policy_candidate candidates[6];
-        const size_t count = test_random_below(&random, 7);
-        struct policy_request request = request_of(1, 1, 0);
-        request.numa_node = (int)test_random_below(&random, 4) - 1;
-        for (size_t i = 0; i < count; i++)
-            candidates[i] = (struct policy_candidate){(int)test_random_below(&random, 4) - 1,
-                                                      test_random_below(&random, 3) == 0,
-                                                      test_random_below(&random, 5)};
-        size_t best = RAFFIA_NONE;
-        for (size_t i = 0; i < count; i++)
-            if (best == RAFFIA_NONE ||
-                weight(&request, &candidates[i]) > weight(&request, &candidates[best]))
-                best = i;
-        assert_int_equal(policy_choose_pool(&request, candidates, count), best);
+    struct test_random random = test_random_seeded("b3_limits_say_what_the_route_would_be");
+    const size_t thresholds[] = {0, 1, 16 * MIB, GIB, RAFFIA_NONE};
+    const raffia_pages_mode modes[] = {RAFFIA_PAGES_DEFAULT, RAFFIA_PAGES_OFF, RAFFIA_PAGES_TRY,
+                                       RAFFIA_PAGES_ON};
+    for (int round = 0; round < 20000; round++) {
+        const struct policy_parameters parameters = {
+            .threshold = thresholds[test_random_below(&random, 5)],
+            .page_size = (size_t)4096 << test_random_below(&random, 20),
+        };
+        struct policy_request request = {
+            .bytes = (size_t)1 << test_random_below(&random, 40),
+            .alignment = (size_t)1 << test_random_below(&random, 40),
+            .mode = modes[test_random_below(&random, 4)],
+        };
+        request.bytes += test_random_below(&random, 3);
+        const struct policy_limits limits = policy_limits_for(request.mode, &parameters);
+        const bool huge = policy_route(&request, &parameters).route == POLICY_HUGE;
+        if (policy_exceeds(&limits, request.bytes, request.alignment) != huge)
+            fail_msg("%zu bytes aligned to %zu, mode %d: the route is huge: %d", request.bytes,
+                     request.alignment, (int)request.mode, huge);
     }
 }
 
@@ -162,9 +136,7 @@ int main(void)
         cmocka_unit_test(b2_nobody_gets_huge_pages_unasked),
         cmocka_unit_test(b15_hints_override_the_rules),
         cmocka_unit_test(b3_thresholds_are_what_the_parameters_say),
-        cmocka_unit_test(
-            b3_a_pool_on_the_node_comes_first_then_the_one_used_last_then_the_emptiest),
-        cmocka_unit_test(b3_the_choice_is_the_heaviest_and_the_first_of_equals),
+        cmocka_unit_test(b3_limits_say_what_the_route_would_be),
     };
     return cmocka_run_group_tests_name("policy route", tests, NULL, NULL);
 }

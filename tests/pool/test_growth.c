@@ -204,6 +204,9 @@ static void the_maximum_can_be_lowered_and_raised(void **state)
     must_free(pool, must_alloc(pool, TEST_MAXIMUM));
     assert_status(RAFFIA_ERROR_LIMIT, raffia_pool_set_maximum(pool, TEST_MAXIMUM + 1));
     assert_error_mentions("2 MiB");
+    assert_status(RAFFIA_ERROR_LIMIT, raffia_pool_set_maximum(pool, RAFFIA_NONE));
+    assert_error_mentions("cannot do without a maximum");
+    assert_error_mentions("2 MiB");
     assert_int_equal(stats_of(pool).maximum_bytes, TEST_MAXIMUM);
     assert_ok(raffia_pool_set_maximum(pool, 0));
     assert_int_equal(stats_of(pool).reserved_bytes, 0);

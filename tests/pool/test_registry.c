@@ -117,7 +117,8 @@ static void b4_growth_takes_what_another_pool_holds_idle(void **state)
 static size_t trimmed_for(raffia_page_kind kind, size_t page_size, int device,
                           const raffia_pool *spared)
 {
-    const struct pool_need need = {{&sim_driver, device}, kind, page_size, TEST_CHUNK, spared};
+    const struct pool_need need = {
+        {&sim_driver, device}, kind, page_size, TEST_CHUNK, spared, NULL};
     return pool_registry_trim(&need);
 }
 

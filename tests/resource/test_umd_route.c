@@ -104,6 +104,54 @@ static void b3_thresholds_are_settings_also_of_one_model_of_device(void **state)
     must_destroy(0);
 }
 
+/* Twice each: the first request after a change reads the settings, the next goes by what was read.
+ */
+static void assert_in_pool_twice(size_t bytes, size_t align, bool expected)
+{
+    for (int i = 0; i < 2; i++) {
+        void *block = must_get(0, bytes, align);
+        if (is_in_pool(0, block) != expected)
+            fail_msg("request %d of %zu bytes aligned to %zu: in the pool: %d", i, bytes, align,
+                     !expected);
+        must_give(0, block);
+    }
+}
+
+static void b3_settings_that_change_hold_from_the_next_request_on(void **state)
+{
+    (void)state;
+    assert_ok(raffia_config_set("pages", "try"));
+    assert_in_pool_twice(17 * MIB, 256, true); /* builds it */
+    assert_in_pool_twice(15 * MIB, 256, false);
+    assert_ok(raffia_config_set("huge_threshold", "1MiB"));
+    assert_in_pool_twice(15 * MIB, 256, true);
+    assert_ok(raffia_config_set("pages", "off"));
+    assert_in_pool_twice(15 * MIB, 256, false);
+    assert_in_pool_twice(MIB, 0, false);
+    assert_ok(raffia_config_set("pages", "on"));
+    assert_in_pool_twice(15 * MIB, 256, true);
+    assert_ok(raffia_config_set("huge_threshold", "none"));
+    assert_in_pool_twice(15 * MIB, 256, false);
+    assert_in_pool_twice(MIB, 0, true);
+    must_destroy(0);
+}
+
+static void b11_each_request_is_logged_at_debug(void **state)
+{
+    (void)state;
+    must_init(0, 8 * MIB);
+    must_give(0, must_get(0, MIB, 0)); /* the terms are read */
+    log_capture_start_at(RAFFIA_LOG_DEBUG);
+    void *block = must_get(0, MIB, 0);
+    const size_t after_get = log_capture_count();
+    must_give(0, block);
+    const size_t after_give = log_capture_count();
+    log_capture_stop();
+    assert_true(after_get > 0);
+    assert_true(after_give > after_get);
+    must_destroy(0);
+}
+
 static void b15_hints_override_size_and_choose_the_place(void **state)
 {
     (void)state;
@@ -279,6 +327,8 @@ int main(void)
         TEST(b4_the_first_request_that_wants_it_builds_the_default_pool),
         TEST(b3_size_and_alignment_choose_the_memory),
         TEST(b3_thresholds_are_settings_also_of_one_model_of_device),
+        TEST(b3_settings_that_change_hold_from_the_next_request_on),
+        TEST(b11_each_request_is_logged_at_debug),
         TEST(b15_hints_override_size_and_choose_the_place),
         TEST(b8_sizes_are_rounded_up_to_whole_pages),
         TEST(b9_every_address_out_of_the_pool_is_aligned_to_its_pages),

@@ -43,11 +43,37 @@ static bool lists(const char *list, const char *name)
     return false;
 }
 
+/* The files that say which groups the process is in, and where they can be seen. Both hierarchies
+ * are looked up in them, and the kernel takes its time to write them. A text may be NULL. */
+struct membership {
+    char *groups; /* /proc/self/cgroup */
+    char *mounts; /* /proc/self/mountinfo */
+};
+
+static struct membership read_membership(void)
+{
+    return (struct membership){host_read_whole("/proc/self/cgroup"),
+                               host_read_whole("/proc/self/mountinfo")};
+}
+
+static void forget_membership(struct membership *membership)
+{
+    core_free(membership->groups);
+    core_free(membership->mounts);
+}
+
+/* A text to take apart; NULL if there is none. */
+static char *copy_of(const char *text)
+{
+    return text ? core_strdup(text) : NULL;
+}
+
 /* The path of the process's group, from /proc/self/cgroup ("4:memory:/a/b", "0::/a"). `controller`
  * NULL means the one hierarchy of version 2. */
-static bool own_group(const char *controller, char path[static HOST_PATH_MAX])
+static bool own_group(const struct membership *membership, const char *controller,
+                      char path[static HOST_PATH_MAX])
 {
-    char *text = host_read_whole("/proc/self/cgroup");
+    char *text = copy_of(membership->groups);
     bool found = false;
     char *rest = text;
     for (char *line = strsep(&rest, "\n"); line && !found; line = strsep(&rest, "\n")) {
@@ -124,12 +150,13 @@ static const char *below(const char *group, const char *mount_root)
 
 /* Finds the directory of the process's group. A mount that does not show the group still shows its
  * own top, which is an ancestor or the container's own group. */
-static bool find_place(const char *controller, struct place *place)
+static bool find_place(const struct membership *membership, const char *controller,
+                       struct place *place)
 {
     char group[HOST_PATH_MAX];
-    if (!own_group(controller, group))
+    if (!own_group(membership, controller, group))
         return false;
-    char *text = host_read_whole("/proc/self/mountinfo");
+    char *text = copy_of(membership->mounts);
     bool found = false, exact = false;
     char *rest = text;
     for (char *line = strsep(&rest, "\n"); line && !exact; line = strsep(&rest, "\n")) {
@@ -230,11 +257,13 @@ void host_memory_limit(struct host_limit *limit)
     static const struct files version_2 = {
         "memory.max", "memory.current", {"inactive_file ", "active_file "}};
     *limit = no_limit;
+    struct membership membership = read_membership();
     struct place place;
-    if (find_place("memory", &place))
+    if (find_place(&membership, "memory", &place))
         tighten_upwards(&place, &version_1, limit);
-    if (find_place(NULL, &place))
+    if (find_place(&membership, NULL, &place))
         tighten_upwards(&place, &version_2, limit);
+    forget_membership(&membership);
 }
 
 /* Room for a label. */
@@ -268,13 +297,15 @@ void host_hugetlb_limits(size_t page_size, struct host_limit *fault, struct host
     char label[SIZE_LABEL_MAX];
     size_label(page_size, label);
     *fault = *reservation = no_limit;
+    struct membership membership = read_membership();
     struct place place;
-    if (find_place("hugetlb", &place)) {
+    if (find_place(&membership, "hugetlb", &place)) {
         hugetlb_limit(label, "limit_in_bytes", "usage_in_bytes", &place, fault);
         hugetlb_limit(label, "rsvd.limit_in_bytes", "rsvd.usage_in_bytes", &place, reservation);
     }
-    if (find_place(NULL, &place)) {
+    if (find_place(&membership, NULL, &place)) {
         hugetlb_limit(label, "max", "current", &place, fault);
         hugetlb_limit(label, "rsvd.max", "rsvd.current", &place, reservation);
     }
+    forget_membership(&membership);
 }

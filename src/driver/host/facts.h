@@ -85,6 +85,7 @@ void host_facts_read(struct host_facts *facts);
 size_t host_base_page_size(void);
 void host_memory_read(struct host_memory *memory);
 void host_thp_read(struct host_thp *thp);
+size_t host_thp_page_size(void); /* 0 if the kernel has no transparent pages */
 uint64_t host_open_files_limit(void);
 
 /* Bytes of ordinary memory that can be touched before somebody is killed for it. */

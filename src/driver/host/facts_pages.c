@@ -112,15 +112,22 @@ static void read_anonymous_mode(struct host_thp *thp)
     read_choice(thp->anonymous_path, thp->anonymous);
 }
 
-void host_thp_read(struct host_thp *thp)
+size_t host_thp_page_size(void)
 {
-    memset(thp, 0, sizeof *thp);
     uint64_t page_size;
     if (sys_read_number(HOST_THP_DIRECTORY "/hpage_pmd_size", &page_size) ||
         !core_is_power_of_two((size_t)page_size))
+        return 0;
+    return (size_t)page_size;
+}
+
+void host_thp_read(struct host_thp *thp)
+{
+    memset(thp, 0, sizeof *thp);
+    thp->page_size = host_thp_page_size();
+    thp->present = thp->page_size > 0;
+    if (!thp->present)
         return;
-    thp->present = true;
-    thp->page_size = (size_t)page_size;
     read_anonymous_mode(thp);
     read_choice(HOST_THP_DIRECTORY "/shmem_enabled", thp->shared);
     read_choice(HOST_THP_DIRECTORY "/defrag", thp->defrag);
