@@ -203,9 +203,9 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_model_inspect(const char *path,
  * @param options NULL = all defaults
  * @param model_p receives the model, to be released
  * @return as raffia_model_inspect(); for the memory #RAFFIA_ERROR_OUT_OF_MEMORY and
- *         #RAFFIA_ERROR_NO_HUGE_PAGES, or #RAFFIA_ERROR_UNSUPPORTED if the CPU cannot write to it;
- *         #RAFFIA_ERROR_CHANGED if a file changed meanwhile, #RAFFIA_ERROR_CANCELLED,
- *         #RAFFIA_ERROR_TIMED_OUT
+ *         #RAFFIA_ERROR_NO_HUGE_PAGES, or #RAFFIA_ERROR_UNSUPPORTED if neither the CPU nor copies
+ * of the device can write to it; #RAFFIA_ERROR_CHANGED if a file changed meanwhile,
+ *         #RAFFIA_ERROR_CANCELLED, #RAFFIA_ERROR_TIMED_OUT, or what the device says
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_model_load(const char *path,
                                                             const raffia_load_options *options,

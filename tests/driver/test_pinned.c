@@ -308,6 +308,34 @@ static void an_unregistration_that_fails_can_be_tried_again(void **state)
     assert_ok(raffia_config_set("pin_piece", NULL));
 }
 
+static void a_forked_child_is_refused_without_a_look(void **state)
+{
+    (void)state;
+    struct driver_device device = open_device("pinned:sim:0");
+    struct pinned_memory memory, more;
+    assert_ok(pinned_take(device.index, &regular, 1, MIB, 1, &memory));
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        char byte = 0;
+        int code = 0;
+        if (device.driver->copy(device.index, NULL, &byte, memory.at, 1) != RAFFIA_ERROR_FORKED)
+            code |= 1;
+        if (pinned_take(device.index, &regular, 1, MIB, 1, &more) != RAFFIA_ERROR_FORKED)
+            code |= 2;
+        if (device.driver->mem_free(device.index, memory.at, MIB) != RAFFIA_ERROR_FORKED)
+            code |= 4;
+        if (pinned_give(device.index, &memory) != RAFFIA_ERROR_FORKED)
+            code |= 8;
+        _exit(code);
+    }
+    int how = 0;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), 0);
+    assert_ok(pinned_give(device.index, &memory));
+}
+
 static int make_quiet(void **state)
 {
     (void)state;
@@ -331,6 +359,7 @@ int main(void)
         SIM_TEST_OF_MISUSE(a_copy_across_registrations_is_a_misuse_of_the_gpu),
         SIM_TEST(blocks_are_freed_as_they_were_given),
         SIM_TEST(an_unregistration_that_fails_can_be_tried_again),
+        SIM_TEST(a_forked_child_is_refused_without_a_look),
     };
     return cmocka_run_group_tests_name("pinned memory", tests, make_quiet, NULL);
 }

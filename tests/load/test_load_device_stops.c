@@ -133,6 +133,27 @@ static void a_cancelled_load_leaves_nothing(void **state)
     sys_set_read_hook(NULL);
 }
 
+/* Memory that is lost with its device, and nobody's worry then. */
+static raffia_status resource_allocate(void *context, raffia_stream stream, size_t bytes,
+                                       size_t alignment, void **address_p)
+{
+    (void)stream, (void)context;
+    return alignment > 256 ? RAFFIA_ERROR_UNSUPPORTED : sim_driver.mem_alloc(0, bytes, address_p);
+}
+
+static void resource_deallocate(void *context, raffia_stream stream, void *address, size_t bytes,
+                                size_t alignment)
+{
+    (void)stream, (void)context, (void)alignment;
+    (void)!sim_driver.mem_free(0, address, bytes);
+}
+
+static unsigned resource_properties(void *context)
+{
+    (void)context;
+    return RAFFIA_DEVICE_ACCESSIBLE;
+}
+
 static int lose_device(int fd, off_t offset, size_t *bytes)
 {
     (void)fd, (void)bytes;
@@ -144,11 +165,17 @@ static int lose_device(int fd, off_t offset, size_t *bytes)
 static void a_device_that_is_lost_meanwhile_ends_the_load(void **state)
 {
     (void)state;
+    static const raffia_resource_ops ops = {.struct_size = sizeof ops,
+                                            .allocate = resource_allocate,
+                                            .deallocate = resource_deallocate,
+                                            .properties = resource_properties};
     raffia_model *model = NULL;
     sys_set_read_hook(lose_device);
-    raffia_status status = raffia_model_load(
-        path.text, &LOAD_OPTIONS(.device = "sim:0", .threads = 3, .budget_bytes = 256 * KIB),
-        &model);
+    raffia_status status =
+        raffia_model_load(path.text,
+                          &LOAD_OPTIONS(.device = "sim:0", .resource = {&ops, NULL}, .threads = 3,
+                                        .budget_bytes = 256 * KIB),
+                          &model);
     sys_set_read_hook(NULL);
     assert_int_equal(status, RAFFIA_ERROR_DRIVER);
     assert_error_mentions("context is lost");

@@ -1,10 +1,12 @@
 /* Where the registered pieces of memory begin and end, of all devices. */
 #include "core/checked.h"
 #include "core/memory.h"
+#include "core/process.h"
 #include "driver/pinned/verbs.h"
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #define ROOM_FIRST ((size_t)16)
@@ -14,10 +16,12 @@ struct piece {
 };
 
 /* In order of address. One piece may be registered with several devices; it is here as often. The
- * lock is a leaf; a forked child never gets as far as to take it: its copies fail before. */
+ * lock is a leaf. A forked child must not take it, because a thread of its parent may have held it:
+ * it has nothing pinned, and learns that from the GPU's driver. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct piece *pieces;
 static size_t piece_count, piece_room;
+static atomic_ulong generation; /* of the process that added the last piece; 0 = none was added */
 
 /* Index of the first piece that ends behind the address. */
 static size_t first_behind(uintptr_t address)
@@ -50,6 +54,7 @@ bool pinned_piece_add(const void *at, size_t bytes)
 {
     const struct piece piece = {(uintptr_t)at, (uintptr_t)at + bytes};
     pthread_mutex_lock(&lock);
+    atomic_store_explicit(&generation, core_fork_generation(), memory_order_relaxed);
     bool added = make_room();
     if (added) {
         size_t place = first_behind(piece.start);
@@ -80,6 +85,8 @@ void pinned_piece_drop(const void *at)
 size_t pinned_reach(const void *at, size_t bytes)
 {
     uintptr_t address = (uintptr_t)at;
+    if (atomic_load_explicit(&generation, memory_order_relaxed) != core_fork_generation())
+        return bytes;
     pthread_mutex_lock(&lock);
     size_t place = first_behind(address);
     if (place < piece_count) {
