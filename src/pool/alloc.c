@@ -52,9 +52,12 @@ static raffia_status allocate_mapped(struct raffia_pool *pool, const struct spac
     return status;
 }
 
-/* The path that is not. */
-static raffia_status allocate_anew(struct raffia_pool *pool, const struct space_request *request,
-                                   size_t bytes, struct space_block *block)
+/* The path that is not. It stays out of line, as do the special pools: the frame of the one above
+ * would grow. */
+static __attribute__((noinline)) raffia_status allocate_anew(struct raffia_pool *pool,
+                                                             const struct space_request *request,
+                                                             size_t bytes,
+                                                             struct space_block *block)
 {
     struct core_error_record refusal = {.status = RAFFIA_OK};
     raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
@@ -73,9 +76,9 @@ raffia_status pool_take(struct raffia_pool *pool, const struct space_request *re
                                                 : status;
 }
 
-static raffia_status take_specially(struct raffia_pool *pool, const struct space_request *request,
-                                    size_t bytes, const raffia_stream *stream_p,
-                                    struct space_block *block)
+static __attribute__((noinline)) raffia_status
+take_specially(struct raffia_pool *pool, const struct space_request *request, size_t bytes,
+               const raffia_stream *stream_p, struct space_block *block)
 {
     return pool->guard ? pool_alloc_guarded(pool, request, bytes, stream_p, block)
                        : pool_take_ordered(pool, request, bytes, stream_p, block);

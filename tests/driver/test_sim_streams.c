@@ -393,6 +393,9 @@ static void the_device_is_idle_when_destroyed_streams_are(void **state)
     assert_status(RAFFIA_ERROR_BUSY, d->device_wait(0));
     assert_ok(sim_stream_capture_end(0, keeper, false));
     assert_ok(d->device_wait(0));
+    assert_ok(d->event_destroy(0, gate));
+    assert_ok(d->stream_destroy(0, keeper));
+    assert_ok(d->mem_free(0, a, BYTES));
 }
 
 int main(void)
