@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static driver_stream make_stream(void)
@@ -433,6 +434,32 @@ static void a_pool_that_cannot_be_drained_goes_when_it_can(void **state)
     }
 }
 
+static void a_child_leaves_the_pending_blocks_of_its_parent_alone(void **state)
+{
+    (void)state;
+    raffia_pool *pool = make_pool_of(TEST_CHUNK, TEST_CHUNK);
+    driver_stream a = make_busy_stream();
+    void *block = must_alloc_on(pool, a, 100), *live = must_alloc_on(pool, a, 100), *none;
+    must_free_on(pool, a, block);
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool frozen = raffia_pool_alloc_on(pool, a, 100, 0, &none) == RAFFIA_ERROR_FORKED &&
+                            raffia_pool_free_on(pool, a, live) == RAFFIA_OK &&
+                            raffia_stream_retire("sim:0", a) == RAFFIA_ERROR_FORKED;
+        raffia_pool_release(pool);
+        _exit(frozen ? 0 : 1);
+    }
+    int exit_status = -1;
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &exit_status, 0), child);
+    assert_int_equal(exit_status, 0);
+    assert_int_equal(stats_of(pool).pending_blocks, 1);
+    assert_int_equal(stats_of(pool).live_blocks, 1);
+    must_free_on(pool, a, live);
+    drop_stream(a);
+    drop_pool(pool);
+}
+
 /* ---- failures ------------------------------------------------------------------------------- */
 
 static raffia_status first_of(raffia_status one, raffia_status other)
@@ -518,6 +545,7 @@ int main(void)
         TEST(a_pool_with_pending_blocks_is_torn_down_behind_them),
         TEST(the_last_free_of_a_pool_without_owners_tears_it_down),
         TEST(a_pool_that_cannot_be_drained_goes_when_it_can),
+        TEST(a_child_leaves_the_pending_blocks_of_its_parent_alone),
         TEST(any_call_on_the_way_may_fail),
         TEST(a_lost_device_lets_its_pool_go),
         TEST(a_retired_stream_is_marked_in_every_pool),

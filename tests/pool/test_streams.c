@@ -277,6 +277,7 @@ static void a11_a_stream_that_is_captured_is_left_alone(void **state)
                   raffia_pool_alloc(pool, TEST_CHUNK / 4 * 3, 0, &none));
     assert_status(RAFFIA_ERROR_OUT_OF_MEMORY,
                   raffia_pool_alloc_on(pool, stream, TEST_CHUNK / 4 * 3, 0, &none));
+    assert_error_mentions("freed on streams");
     assert_status(RAFFIA_ERROR_BUSY, raffia_stream_retire("sim:0", stream));
     assert_error_mentions("captured");
     assert_int_equal(sim_calls("event_record"), events);
