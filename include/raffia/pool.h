@@ -83,7 +83,7 @@ typedef struct raffia_pool_stats {
     size_t chunks;      /**< chunks mapped */
     size_t chunk_bytes; /**< size of a whole chunk */
     size_t granule;
-    uint64_t hits;     /**< allocations served without a driver call */
+    uint64_t hits;     /**< allocations served without growing */
     uint64_t misses;   /**< allocations that had to grow the pool first */
     uint64_t failures; /**< allocations refused for lack of memory */
     uint64_t frees;
@@ -91,6 +91,9 @@ typedef struct raffia_pool_stats {
     uint64_t driver_calls; /**< chunks created, mapped, unmapped and destroyed */
     double fragmentation;  /**< 1 - largest_free_bytes / free_bytes; 0 when nothing is free */
     raffia_page_report pages;
+    size_t pending_bytes; /**< freed on a stream that has not got there yet: neither in use nor
+                               free */
+    size_t pending_blocks;
 } raffia_pool_stats;
 
 /** One block, for a walk or a look-up. */
@@ -98,7 +101,8 @@ typedef struct raffia_block {
     void *address;
     size_t bytes;           /**< size handed out, rounding included */
     size_t requested_bytes; /**< size asked for */
-    bool live;              /**< false: a stretch of free space */
+    bool live;              /**< false: pending, or a stretch of free space */
+    bool pending;           /**< freed on a stream that has not got there yet */
 } raffia_block;
 
 /**
@@ -153,8 +157,9 @@ RAFFIA_API raffia_pool *raffia_pool_retain(raffia_pool *pool);
 /**
  * @brief Drops an owner; NULL is ignored. The last one to go tears the pool down.
  *
- * While blocks are live the teardown waits for the last of them to be freed: raffia_pool_free()
- * stays legal on those blocks, everything else does not. In a forked child it does nothing.
+ * While blocks are live the teardown waits for the last of them to be freed: raffia_pool_free() and
+ * raffia_pool_free_on() stay legal on those blocks, everything else does not. The call that begins
+ * the teardown waits for streams that blocks were freed on. In a forked child it does nothing.
  */
 RAFFIA_API void raffia_pool_release(raffia_pool *pool);
 
@@ -208,6 +213,13 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_free(raffia_pool *pool, vo
 /**
  * @brief Allocates in the order of @p stream: the block may be used by work submitted to it after
  *        this call. NULL is the default stream; on a device without streams only NULL is accepted.
+ *
+ * A block that was freed on the same stream is handed out again at once, without a driver call. The
+ * rest is tried in order of cost: free space, blocks whose stream has got there by now, growth,
+ * then blocks freed on other streams, for which @p stream is made to wait, and last a wait of the
+ * caller. Memory that the CPU fills (pinned memory) is handed out only when it is not in use any
+ * more, also on the same stream. While the stream is being captured it gets free space only.
+ *
  * @return as raffia_pool_alloc(); #RAFFIA_ERROR_INVALID_ARGUMENT for the stream,
  *         #RAFFIA_ERROR_BUSY with #RAFFIA_POOL_GUARD while the stream is being captured
  */
@@ -218,8 +230,17 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_alloc_on(raffia_pool *pool
 /**
  * @brief Frees in the order of @p stream: work submitted to it before may still use the block.
  *
- * Waits until the stream has done that work. #RAFFIA_ERROR_BUSY while the stream is being captured,
- * and whatever the driver says if it cannot be waited for: the block then stays live.
+ * Does not wait. The block is pending until the stream has got there: the stream itself may have it
+ * back at once, anybody else then. While the stream is being captured the block stays pending until
+ * the capture has ended; a graph that uses it must not run later than that by itself. Before a
+ * stream is destroyed, call raffia_stream_retire().
+ *
+ * With #RAFFIA_POOL_GUARD it waits until the stream is there, to look at the guard, and answers
+ * #RAFFIA_ERROR_BUSY while the stream is being captured.
+ *
+ * @return as raffia_pool_free(); whatever the driver says of a stream that it does not know, and
+ *         #RAFFIA_ERROR_BUSY for a block that was allocated on another stream, which is being
+ *         captured: the block then stays live
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_free_on(raffia_pool *pool,
                                                               raffia_stream stream, void *address);

@@ -190,8 +190,8 @@ struct driver {
     /* ---- order ------------------------------------------------------------------------------ */
 
     /* A device without streams has no events either and answers UNSUPPORTED, but takes NULL as a
-     * stream that is always idle: stream_id (0), stream_is_capturing, stream_retire, stream_wait.
-     */
+     * stream that is always idle: stream_id (0), stream_is_capturing, stream_retire, stream_wait;
+     * device_wait does nothing there. */
 
     raffia_status (*stream_create)(int device, driver_stream *stream_p);
     raffia_status (*stream_destroy)(int device, driver_stream stream);
@@ -211,6 +211,10 @@ struct driver {
 
     /* Waits until all work submitted to the stream so far is done. */
     raffia_status (*stream_wait)(int device, driver_stream stream);
+
+    /* Waits until all work submitted to any stream of the device so far is done: of destroyed ones
+     * as well, which have no handle to wait for. BUSY while a stream is being captured. */
+    raffia_status (*device_wait)(int device);
 
     raffia_status (*event_create)(int device, driver_event *event_p);
     raffia_status (*event_destroy)(int device, driver_event event);

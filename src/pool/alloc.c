@@ -3,6 +3,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "pool/guard.h"
+#include "pool/order.h"
 
 #include <assert.h>
 
@@ -64,14 +65,36 @@ bool pool_take_mapped(raffia_pool *pool, size_t bytes, size_t alignment, void **
     return true;
 }
 
+/* The path that is not. It stays out of line, as do the special pools: the frame of the one above
+ * would grow. */
+static __attribute__((noinline)) raffia_status allocate_anew(struct raffia_pool *pool,
+                                                             const struct space_request *request,
+                                                             size_t bytes,
+                                                             struct space_block *block)
+{
+    struct core_error_record refusal = {.status = RAFFIA_OK};
+    raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
+    if (!(pool->flags & RAFFIA_POOL_FIXED))
+        status = pool_try_growth(pool, request, block, &refusal);
+    return status == RAFFIA_ERROR_OUT_OF_MEMORY
+               ? pool_refuse_request(pool, bytes, refusal.status ? refusal.text : NULL)
+               : status;
+}
+
 raffia_status pool_take(struct raffia_pool *pool, const struct space_request *request, size_t bytes,
                         struct space_block *block)
 {
     raffia_status status = allocate_mapped(pool, request, block);
-    if (status != RAFFIA_ERROR_OUT_OF_MEMORY)
-        return status;
-    return pool->flags & RAFFIA_POOL_FIXED ? pool_refuse_request(pool, bytes, NULL)
-                                           : pool_grow_for_request(pool, request, block);
+    return status == RAFFIA_ERROR_OUT_OF_MEMORY ? allocate_anew(pool, request, bytes, block)
+                                                : status;
+}
+
+static __attribute__((noinline)) raffia_status
+take_specially(struct raffia_pool *pool, const struct space_request *request, size_t bytes,
+               const raffia_stream *stream_p, struct space_block *block)
+{
+    return pool->guard ? pool_alloc_guarded(pool, request, bytes, stream_p, block)
+                       : pool_take_ordered(pool, request, bytes, stream_p, block);
 }
 
 /* `stream_p` is NULL where the block is asked for in no order. */
@@ -91,8 +114,8 @@ static raffia_status allocate(raffia_pool *pool, size_t bytes, size_t alignment,
     status = make_request(pool, bytes, alignment, hints, &request);
     if (status)
         return status;
-    status = pool->guard ? pool_alloc_guarded(pool, &request, bytes, stream_p, &block)
-                         : pool_take(pool, &request, bytes, &block);
+    status = pool->plain ? pool_take(pool, &request, bytes, &block)
+                         : take_specially(pool, &request, bytes, stream_p, &block);
     if (status)
         return status;
     *address_p = pool->base + block.offset;
@@ -115,8 +138,6 @@ raffia_status raffia_pool_alloc_hint(raffia_pool *pool, size_t bytes, size_t ali
     return status ? status : allocate(pool, bytes, alignment, hints, NULL, address_p);
 }
 
-/* A block is free only when no stream uses it any more, so it may be used on any at once; only its
- * guard cares which it will be. */
 raffia_status raffia_pool_alloc_on(raffia_pool *pool, raffia_stream stream, size_t bytes,
                                    size_t alignment, void **address_p)
 {

@@ -1,6 +1,7 @@
 /* Every invariant of a pool, looked at at once. For tests and diagnosis: it costs a pass over all
  * blocks and slots. */
 #include "pool/guard.h"
+#include "pool/order.h"
 
 #include <stdio.h>
 
@@ -10,6 +11,7 @@ struct audit {
     size_t present_bytes;
     size_t in_use_bytes;
     size_t blocks;
+    size_t pending_bytes;
     size_t pending_blocks;
     size_t requested_bytes; /* room for guards included */
     bool outside;           /* something lies where nothing is mapped */
@@ -36,10 +38,13 @@ static bool visit(void *context, const struct space_block *item)
         return false;
     if (item->state == SPACE_FREE)
         return true;
+    if (item->state == SPACE_PENDING) {
+        audit->pending_blocks++;
+        audit->pending_bytes += item->bytes;
+        return true;
+    }
     audit->blocks++;
     audit->in_use_bytes += item->bytes;
-    if (item->state == SPACE_PENDING)
-        audit->pending_blocks++;
     if (item->state == SPACE_HELD)
         audit->requested_bytes += item->requested;
     return true;
@@ -89,10 +94,12 @@ static bool counters_are_wrong(struct raffia_pool *pool, const struct audit *aud
            differs(text, "bytes in use, walk and counter", audit->in_use_bytes,
                    pool->in_use_bytes) ||
            differs(text, "bytes free, space and counter", space.free_bytes,
-                   pool->mapped_bytes - pool->in_use_bytes) ||
+                   pool->mapped_bytes - pool->in_use_bytes - pool->pending_bytes) ||
            differs(text, "live blocks, walk and counter", audit->blocks, pool->live_blocks) ||
            differs(text, "pending blocks, walk and counter", audit->pending_blocks,
                    pool->pending_blocks) ||
+           differs(text, "pending bytes, walk and counter", audit->pending_bytes,
+                   pool->pending_bytes) ||
            differs(text, "bytes requested, walk and space", audit->requested_bytes,
                    space.requested_bytes);
 }
@@ -109,7 +116,8 @@ static raffia_status audit_pool(struct raffia_pool *pool, struct audit *audit,
     space_walk(pool->space, visit, audit);
     if (audit->outside)
         snprintf(text, CORE_ERROR_MAX, "the space has bytes where no chunk is mapped");
-    else if (!slots_are_wrong(pool, text) && !counters_are_wrong(pool, audit, text))
+    else if (!slots_are_wrong(pool, text) && !counters_are_wrong(pool, audit, text) &&
+             !pool_order_is_wrong(pool, text))
         return RAFFIA_OK;
     return RAFFIA_ERROR_CORRUPT;
 }

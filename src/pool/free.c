@@ -1,6 +1,7 @@
 /* Taking blocks back, and refusing what is none. */
 #include "core/log.h"
 #include "pool/guard.h"
+#include "pool/order.h"
 
 #include <assert.h>
 
@@ -17,7 +18,7 @@ static bool count_free(struct raffia_pool *pool, size_t bytes)
     pool->live_blocks--;
     pool->in_use_bytes -= bytes;
     pool->frees++;
-    return pool->orphaned && pool->live_blocks == 0;
+    return pool->orphaned && pool->live_blocks == 0 && pool->pending_blocks == 0;
 }
 
 raffia_status pool_release_block(struct raffia_pool *pool, const struct space_block *block,
@@ -32,13 +33,16 @@ raffia_status pool_release_block(struct raffia_pool *pool, const struct space_bl
 void pool_make_pending(struct raffia_pool *pool, const struct space_block *block)
 {
     space_set_state(pool->space, block->handle, SPACE_PENDING);
-    pool->pending_blocks++;
+    pool_count_pending(pool, block->bytes);
 }
 
 void pool_make_held(struct raffia_pool *pool, const struct space_block *block)
 {
     space_set_state(pool->space, block->handle, SPACE_HELD);
     pool->pending_blocks--;
+    pool->pending_bytes -= block->bytes;
+    pool->live_blocks++;
+    pool->in_use_bytes += block->bytes;
 }
 
 raffia_status pool_refuse_free(struct raffia_pool *pool, const void *address)
@@ -63,6 +67,12 @@ static bool free_held(struct raffia_pool *pool, const void *address, bool *last_
     return true;
 }
 
+/* Pool lock held. Whether no block may still be in use from before it was handed out. */
+static bool has_no_past(const struct raffia_pool *pool)
+{
+    return pool->plain || !pool->order->taken_count;
+}
+
 /* Its caller owns the pool, so that no block is the last. */
 bool pool_give_mapped(raffia_pool *pool, const void *address)
 {
@@ -70,7 +80,7 @@ bool pool_give_mapped(raffia_pool *pool, const void *address)
         return false;
     bool last = false;
     core_lock_take(&pool->lock);
-    const bool freed = free_held(pool, address, &last);
+    const bool freed = has_no_past(pool) && free_held(pool, address, &last);
     core_lock_leave(&pool->lock);
     assert(!last);
     return freed;
@@ -94,6 +104,13 @@ static raffia_status free_now(struct raffia_pool *pool, const void *address)
     return RAFFIA_OK;
 }
 
+static __attribute__((noinline)) raffia_status
+free_specially(struct raffia_pool *pool, const raffia_stream *stream_p, const void *address)
+{
+    return pool->guard ? pool_free_guarded(pool, stream_p, address)
+                       : pool_free_ordered(pool, stream_p, address);
+}
+
 raffia_status raffia_pool_free(raffia_pool *pool, void *address)
 {
     if (!address || pool_is_inherited(pool))
@@ -101,7 +118,7 @@ raffia_status raffia_pool_free(raffia_pool *pool, void *address)
     raffia_status status = pool_enter(pool);
     if (status)
         return status;
-    return pool->guard ? pool_free_guarded(pool, NULL, address) : free_now(pool, address);
+    return pool->plain ? free_now(pool, address) : free_specially(pool, NULL, address);
 }
 
 raffia_status pool_check_stream(const struct raffia_pool *pool, raffia_stream stream)
@@ -132,30 +149,6 @@ raffia_status pool_wait_for(const struct raffia_pool *pool, raffia_stream stream
     return device.driver->stream_wait(device.index, stream);
 }
 
-/*
- * The block is pending while the stream gets there, and free when it has: the call waits, with no
- * lock held, so that the block can then be handed out on any stream.
- */
-static raffia_status free_after(struct raffia_pool *pool, raffia_stream stream, void *address)
-{
-    struct space_block block;
-    core_lock_take(&pool->lock);
-    if (!pool_find_live(pool, address, &block))
-        return pool_refuse_free(pool, address);
-    pool_make_pending(pool, &block);
-    core_lock_leave(&pool->lock);
-
-    raffia_status status = pool_wait_for(pool, stream);
-    bool last = false;
-    core_lock_take(&pool->lock);
-    pool_make_held(pool, &block);
-    raffia_status freed = status ? RAFFIA_OK : pool_release_block(pool, &block, &last);
-    core_lock_leave(&pool->lock);
-    if (last)
-        pool_tear_down(pool);
-    return freed ? pool_freeze(pool) : status;
-}
-
 raffia_status raffia_pool_free_on(raffia_pool *pool, raffia_stream stream, void *address)
 {
     if (!address || pool_is_inherited(pool))
@@ -164,9 +157,5 @@ raffia_status raffia_pool_free_on(raffia_pool *pool, raffia_stream stream, void 
     if (status)
         return status;
     assert(pool);
-    if (pool->guard)
-        return pool_free_guarded(pool, &stream, address);
-    if (!pool->asynchronous)
-        return free_now(pool, address);
-    return free_after(pool, stream, address);
+    return pool->plain ? free_now(pool, address) : free_specially(pool, &stream, address);
 }

@@ -15,8 +15,8 @@ struct growth {
     struct space_block *block;
     unsigned thefts;
     bool device_refused;
-    size_t missing;                   /* what the device refused */
-    struct core_error_record refusal; /* what the device said */
+    size_t missing;                    /* what the device refused */
+    struct core_error_record *refusal; /* what the device said */
 };
 
 enum outcome {
@@ -40,7 +40,7 @@ static enum outcome fill_and_take(struct growth *growth, const struct pool_inter
     growth->device_refused = is_shortage(status);
     if (growth->device_refused) {
         growth->missing = interval->missing;
-        core_error_save(&growth->refusal);
+        core_error_save(growth->refusal);
         return pool_make_room(pool, interval, interval->missing, 1) ? OUTCOME_AGAIN
                                                                     : OUTCOME_REFUSE;
     }
@@ -116,10 +116,10 @@ static enum outcome grow(struct growth *growth, raffia_status *status_p)
     return outcome;
 }
 
-raffia_status pool_grow_for_request(struct raffia_pool *pool, const struct space_request *request,
-                                    struct space_block *block)
+raffia_status pool_try_growth(struct raffia_pool *pool, const struct space_request *request,
+                              struct space_block *block, struct core_error_record *refusal)
 {
-    struct growth growth = {.pool = pool, .request = request, .block = block};
+    struct growth growth = {.pool = pool, .request = request, .block = block, .refusal = refusal};
     raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
     enum outcome outcome = grow(&growth, &status);
     /* What the pool itself had idle has gone already. */
@@ -128,6 +128,7 @@ raffia_status pool_grow_for_request(struct raffia_pool *pool, const struct space
         outcome = grow(&growth, &status);
     if (outcome == OUTCOME_DONE)
         return status;
-    return pool_refuse_request(pool, request->bytes - pool->guard_bytes,
-                               growth.device_refused ? growth.refusal.text : NULL);
+    if (!growth.device_refused)
+        refusal->status = RAFFIA_OK;
+    return RAFFIA_ERROR_OUT_OF_MEMORY;
 }

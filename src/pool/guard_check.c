@@ -15,7 +15,7 @@ raffia_status pool_guard_reserve_census(struct raffia_pool *pool)
 {
     struct pool_guard *guard = pool->guard;
     core_lock_take(&pool->lock);
-    const size_t live = pool->live_blocks;
+    const size_t live = pool->live_blocks + pool->pending_blocks;
     core_lock_leave(&pool->lock);
     if (live < guard->census_room)
         return RAFFIA_OK;

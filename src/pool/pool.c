@@ -5,6 +5,7 @@
 #include "core/process.h"
 #include "core/text.h"
 #include "pool/guard.h"
+#include "pool/order.h"
 #include "pool/registry.h"
 
 #include <assert.h>
@@ -199,6 +200,9 @@ raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
     status = make_bookkeeping(pool, plan);
     if (!status && plan->flags & RAFFIA_POOL_GUARD)
         status = pool_guard_create(pool, &info);
+    else if (!status && pool->asynchronous)
+        status = pool_order_create(pool);
+    pool->plain = !pool->guard && !pool->order;
     if (!status)
         status =
             pool_make_store(pool, (raffia_page_offer){pool->kind, pool->page_size}, &pool->store);
@@ -215,6 +219,7 @@ raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
     core_log_info("pool '%s': %zu bytes of %s pages mapped at %p", pool->name, pool->mapped_bytes,
                   raffia_page_kind_name(pool->kind), (void *)pool->base);
     pool_registry_add(pool);
+    pool_order_reap();
     *pool_p = pool;
     return RAFFIA_OK;
 }
@@ -242,7 +247,7 @@ static bool return_chunks(struct raffia_pool *pool)
  * addresses that still have somebody else's memory behind them. */
 void pool_tear_down(struct raffia_pool *pool)
 {
-    assert(pool->live_blocks == 0);
+    assert(pool->live_blocks == 0 && pool->pending_blocks == 0);
     if (!pool_registry_remove(pool))
         return;
     if (return_chunks(pool)) {
@@ -251,6 +256,7 @@ void pool_tear_down(struct raffia_pool *pool)
             release_range(pool, pool->base);
     }
     pool_guard_destroy(pool);
+    pool_order_destroy(pool);
     space_destroy(pool->space);
     pthread_mutex_destroy(&pool->growth_lock);
     core_free(pool->slots);
@@ -273,10 +279,15 @@ void raffia_pool_release(raffia_pool *pool)
         return;
     core_lock_take(&pool->lock);
     pool->orphaned = true;
-    const bool idle = pool->live_blocks == 0;
+    const bool idle = pool->live_blocks == 0 && pool->pending_blocks == 0;
+    if (pool->order)
+        pool->order->pins++;
     core_lock_leave(&pool->lock);
-    if (idle)
+    if (pool->order)
+        pool_order_unpin(pool);
+    else if (idle)
         pool_tear_down(pool);
+    pool_order_reap();
 }
 
 size_t pool_live_blocks(raffia_pool *pool)

@@ -10,8 +10,11 @@
  *     calls;
  *  1. pool growth lock: the slots and the store; one grower (or trimmer) at a time; held during
  *     driver calls;
- *  2. pool lock: the space and the counters; never held during a driver call that can block;
- *  3. page store lock.
+ *  2. order lock, of pools on devices with streams (order.h): events; held while one is recorded or
+ *     asked, and never during a wait;
+ *  3. pool lock: the space, the counters, and the lists of blocks that wait for streams; held
+ * during no driver call at all, as even an event's takes a lock of the driver's;
+ *  4. page store lock.
  * The list of all pools (registry.h) is guarded by the lock of the process, a leaf.
  */
 #ifndef POOL_POOL_H

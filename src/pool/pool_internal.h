@@ -63,6 +63,8 @@ struct raffia_pool {
     size_t slot_count;
     size_t guard_bytes;       /* least room for the pattern behind a block; 0 without guards */
     struct pool_guard *guard; /* guard.h; NULL without guards */
+    struct pool_order *order; /* order.h; NULL with guards, and where there are no streams */
+    bool plain;               /* neither of them */
     unsigned flags;
     bool asynchronous; /* the device has streams */
     raffia_page_kind asked_kind;
@@ -92,7 +94,8 @@ struct raffia_pool {
     size_t mapped_slots;
     size_t in_use_bytes;
     size_t live_blocks;
-    size_t pending_blocks; /* of the live ones: freed on a stream that is not there yet */
+    size_t pending_bytes; /* freed on a stream that is not there yet; neither in use nor free */
+    size_t pending_blocks;
     size_t peak_in_use_bytes;
     size_t peak_mapped_bytes;
     uint64_t hits;
@@ -184,6 +187,15 @@ static inline void pool_count_block(struct raffia_pool *pool, const struct space
     pool->peak_in_use_bytes = core_max(pool->peak_in_use_bytes, pool->in_use_bytes);
 }
 
+/* Pool lock held. The counters after a live block became pending. */
+static inline void pool_count_pending(struct raffia_pool *pool, size_t bytes)
+{
+    pool->live_blocks--;
+    pool->in_use_bytes -= bytes;
+    pool->pending_blocks++;
+    pool->pending_bytes += bytes;
+}
+
 /* No lock held. Takes a block, after growth if need be; `bytes` is what the caller asked for. */
 raffia_status pool_take(struct raffia_pool *pool, const struct space_request *request, size_t bytes,
                         struct space_block *block);
@@ -196,7 +208,8 @@ bool pool_find_live(const struct raffia_pool *pool, const void *address, struct 
 raffia_status pool_release_block(struct raffia_pool *pool, const struct space_block *block,
                                  bool *last_p);
 
-/* Pool lock held for both: SPACE_PENDING blocks are nobody's, yet not free. */
+/* Pool lock held for both: SPACE_PENDING blocks are nobody's, yet not free. For calls that work on
+ * a block that nobody else may have; those that wait for a stream are order.h's. */
 void pool_make_pending(struct raffia_pool *pool, const struct space_block *block);
 void pool_make_held(struct raffia_pool *pool, const struct space_block *block);
 
@@ -277,9 +290,11 @@ raffia_status pool_reclaim(struct raffia_pool *pool, size_t wanted,
 bool pool_make_room(struct raffia_pool *pool, const struct pool_interval *spared, size_t wanted,
                     size_t minimum);
 
-/* No lock held. Grows the pool so that the request fits and takes the block in one step. */
-raffia_status pool_grow_for_request(struct raffia_pool *pool, const struct space_request *request,
-                                    struct space_block *block);
+/* No lock held. Grows the pool so that the request fits and takes the block in one step.
+ * OUT_OF_MEMORY, without a sentence, if it cannot; *refusal is then written with what the device
+ * said, if it was the one to refuse. */
+raffia_status pool_try_growth(struct raffia_pool *pool, const struct space_request *request,
+                              struct space_block *block, struct core_error_record *refusal);
 
 /* Growth lock held, pool lock not: makes all of the interval present, without giving it to anybody.
  */

@@ -7,6 +7,7 @@
 struct shortage {
     struct space_stats space;
     size_t idle_bytes;
+    size_t pending_bytes;
     size_t mapped_bytes;
     size_t maximum_bytes;
 };
@@ -18,6 +19,7 @@ static struct shortage gather_shortage(struct raffia_pool *pool)
     pool->failures++;
     space_query(pool->space, &shortage.space);
     shortage.idle_bytes = pool_idle_bytes(pool);
+    shortage.pending_bytes = pool->pending_bytes;
     shortage.mapped_bytes = pool->mapped_bytes;
     shortage.maximum_bytes = pool->maximum_bytes;
     core_lock_leave(&pool->lock);
@@ -31,6 +33,9 @@ static const char *advice(const struct raffia_pool *pool, size_t bytes,
     if (device_refused)
         return "the device has no more to give: free memory there, or lower maximum_bytes of other "
                "pools (by default the settings pool_share and pool_maximum)";
+    if (shortage->pending_bytes && bytes <= shortage->maximum_bytes)
+        return "blocks that were freed on streams wait for work that cannot be waited for now, as "
+               "while a stream is being captured";
     if (bytes <= shortage->space.free_bytes)
         return "enough is free, but in pieces (the memory is fragmented): free neighbouring blocks "
                "or ask for less at once";

@@ -3,7 +3,7 @@
 
 #include "core/log.h"
 #include "core/process.h"
-#include "pool/pool_internal.h"
+#include "pool/order.h"
 
 #include <assert.h>
 
@@ -112,6 +112,7 @@ static bool trim(void *context, raffia_pool *pool)
     size_t released = 0;
     if (pool == trimming->need->spared)
         return true;
+    pool_order_refresh(pool);
     pthread_mutex_lock(&pool->growth_lock);
     if (can_help(pool, trimming->need)) {
         (void)pool_reclaim(pool, trimming->need->bytes - trimming->released, NULL, &released);
@@ -134,6 +135,9 @@ struct idleness {
 static bool add_helpful(void *context, raffia_pool *pool)
 {
     struct idleness *idleness = context;
+    if (pool == idleness->need->spared)
+        return true;
+    pool_order_refresh(pool);
     core_lock_take(&pool->lock);
     if (can_help(pool, idleness->need))
         idleness->bytes += pool_idle_bytes(pool);
@@ -186,6 +190,7 @@ static bool add_idle(void *context, raffia_pool *pool)
     struct sum *sum = context;
     if (!same_device(pool, sum->device))
         return true;
+    pool_order_refresh(pool);
     core_lock_take(&pool->lock);
     sum->bytes += pool_idle_bytes(pool);
     core_lock_leave(&pool->lock);

@@ -2,17 +2,18 @@
 #include "core/checked.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "pool/pool_internal.h"
+#include "pool/order.h"
 
 void pool_describe_block(const struct raffia_pool *pool, const struct space_block *block,
                          raffia_block *description)
 {
-    const bool live = block->state != SPACE_FREE;
+    const bool taken = block->state != SPACE_FREE;
     *description = (raffia_block){
         .address = pool->base + block->offset,
         .bytes = block->bytes,
-        .requested_bytes = live ? block->requested - pool->guard_bytes : block->bytes,
-        .live = live,
+        .requested_bytes = taken ? block->requested - pool->guard_bytes : block->bytes,
+        .live = taken && block->state != SPACE_PENDING,
+        .pending = block->state == SPACE_PENDING,
     };
 }
 
@@ -86,6 +87,8 @@ static void fill_in(struct raffia_pool *pool, raffia_pool_stats *stats)
         .bad_frees = pool->bad_frees,
         .driver_calls = store.driver_calls,
         .pages = pool->report,
+        .pending_bytes = pool->pending_bytes,
+        .pending_blocks = pool->pending_blocks,
     };
     if (space.free_bytes)
         stats->fragmentation = 1 - (double)space.largest_free / (double)space.free_bytes;
@@ -104,6 +107,7 @@ raffia_status raffia_pool_query(raffia_pool *pool, raffia_pool_stats *stats)
         return status;
     if (!stats)
         return refuse_null(pool, "place to put the figures");
+    pool_order_refresh(pool);
     core_lock_take(&pool->lock);
     fill_in(pool, stats);
     core_lock_leave(&pool->lock);

@@ -2,6 +2,7 @@
 #include "core/checked.h"
 #include "core/text.h"
 #include "pool/guard.h"
+#include "pool/order.h"
 
 /* Pool lock held. */
 static void count_resize(struct raffia_pool *pool, size_t old_bytes, size_t new_bytes)
@@ -36,6 +37,8 @@ static raffia_status resize_in_place(struct raffia_pool *pool, const void *addre
     if (status)
         return status;
     count_resize(pool, block->bytes, after.bytes);
+    if (pool->order)
+        pool_order_resized(pool->order, &after);
     return RAFFIA_OK;
 }
 
@@ -132,6 +135,8 @@ raffia_status raffia_pool_resize(raffia_pool *pool, void *address, size_t bytes)
     raffia_status status = pool_enter_to_change(pool);
     if (status)
         return status;
-    return pool->guard ? pool_resize_guarded(pool, address, bytes)
-                       : pool_resize_plain(pool, address, bytes);
+    if (pool->guard)
+        return pool_resize_guarded(pool, address, bytes);
+    status = pool->order ? pool_order_before_resize(pool, address, bytes) : RAFFIA_OK;
+    return status ? status : pool_resize_plain(pool, address, bytes);
 }

@@ -1,7 +1,7 @@
 /* Giving memory back: idle chunks, and the limit. */
 #include "core/log.h"
 #include "core/text.h"
-#include "pool/pool_internal.h"
+#include "pool/order.h"
 
 static bool is_spared(const struct raffia_pool *pool, size_t slot,
                       const struct pool_interval *spared)
@@ -113,6 +113,7 @@ raffia_status raffia_pool_trim(raffia_pool *pool, size_t keep_bytes, size_t *rel
     if (status)
         return status;
     size_t released;
+    pool_order_refresh(pool);
     pthread_mutex_lock(&pool->growth_lock);
     status = trim(pool, keep_bytes, &released);
     pthread_mutex_unlock(&pool->growth_lock);
@@ -144,6 +145,7 @@ raffia_status raffia_pool_set_maximum(raffia_pool *pool, size_t maximum_bytes)
             core_format_size(pool->range_bytes, range));
     }
     size_t released;
+    pool_order_refresh(pool);
     pthread_mutex_lock(&pool->growth_lock);
     core_lock_take(&pool->lock);
     pool->maximum_bytes = maximum_bytes;

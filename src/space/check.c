@@ -49,7 +49,7 @@ static raffia_status check_block(const struct space *space, space_place place)
     const struct space_record *record = space_at(space, place);
     size_t rounded;
     if (record->requested == 0 || !core_align_up(record->requested, space->granule, &rounded) ||
-        rounded != record->bytes)
+        rounded > record->bytes)
         return DAMAGED("the block at offset %zu has %zu bytes, but %zu were asked for",
                        record->offset, record->bytes, record->requested);
     if (space_lookup_find(space, record->offset) != place)

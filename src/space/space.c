@@ -308,3 +308,21 @@ raffia_status space_set_state(struct space *space, space_handle handle, enum spa
     account(space, record);
     return RAFFIA_OK;
 }
+
+raffia_status space_reuse(struct space *space, space_handle handle, size_t requested)
+{
+    space_place place;
+    raffia_status status = find_block(space, handle, "hand out", &place);
+    if (status)
+        return status;
+    struct space_record *record = space_at(space, place);
+    if (requested == 0 || requested > record->bytes)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "a block of %zu bytes cannot be handed out for %zu", record->bytes,
+                          requested);
+    unaccount(space, record);
+    record->requested = requested;
+    record->state = SPACE_HELD;
+    account(space, record);
+    return RAFFIA_OK;
+}

@@ -110,6 +110,11 @@ raffia_status space_resize(struct space *space, space_handle handle, size_t byte
 /* Changes the state of a block to anything but SPACE_FREE. */
 raffia_status space_set_state(struct space *space, space_handle handle, enum space_state state);
 
+/* Hands out a block that is not free again, for a request that it has room for, without touching
+ * its size: it is SPACE_HELD and `requested` is what space_request.bytes would have said.
+ * INVALID_ARGUMENT, and the block is unchanged, if it is smaller or that is 0. */
+raffia_status space_reuse(struct space *space, space_handle handle, size_t requested);
+
 void space_query(struct space *space, struct space_stats *stats);
 
 /* Whether all of [offset, offset + bytes) is present and free; no bytes always are. Takes as long

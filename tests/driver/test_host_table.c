@@ -68,6 +68,7 @@ static void the_default_stream_is_always_idle(void **state)
     assert_ok(driver->stream_is_capturing(0, NULL, &capturing));
     assert_false(capturing);
     assert_ok(driver->stream_wait(0, NULL));
+    assert_ok(driver->device_wait(0));
     assert_ok(driver->stream_retire(0, NULL));
     assert_int_equal(driver->default_stream(0), DRIVER_DEFAULT_STREAM_NONE);
 }

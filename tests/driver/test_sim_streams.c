@@ -375,6 +375,29 @@ static void a_reset_drops_work_that_would_never_run(void **state)
     assert_true(sim_is_idle());
 }
 
+/* No handle names a destroyed stream, and its work goes on. */
+static void the_device_is_idle_when_destroyed_streams_are(void **state)
+{
+    (void)state;
+    driver_stream dying = new_stream(), keeper = new_stream();
+    driver_event gate = new_event();
+    unsigned char *a = new_block();
+    assert_ok(sim_stream_delay(0, keeper, 3000));
+    assert_ok(d->event_record(0, gate, keeper));
+    assert_ok(d->stream_wait_event(0, dying, gate));
+    assert_ok(d->fill(0, dying, a, 5, BYTES));
+    assert_ok(d->stream_destroy(0, dying));
+    assert_ok(d->device_wait(0));
+    assert_int_equal(a[BYTES - 1], 5);
+    assert_ok(sim_stream_capture_begin(0, keeper));
+    assert_status(RAFFIA_ERROR_BUSY, d->device_wait(0));
+    assert_ok(sim_stream_capture_end(0, keeper, false));
+    assert_ok(d->device_wait(0));
+    assert_ok(d->event_destroy(0, gate));
+    assert_ok(d->stream_destroy(0, keeper));
+    assert_ok(d->mem_free(0, a, BYTES));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,6 +406,7 @@ int main(void)
         SIM_TEST(the_default_stream_waits_for_all_and_all_for_it),
         SIM_TEST(a_new_stream_gets_the_handle_of_a_dead_one_but_not_its_id),
         SIM_TEST(work_outlives_the_handle_of_its_stream),
+        SIM_TEST(the_device_is_idle_when_destroyed_streams_are),
         SIM_TEST_OF_MISUSE(memory_must_not_go_before_the_stream_got_there),
         SIM_TEST(a_captured_stream_records_instead_of_running),
         SIM_TEST_OF_MISUSE(captures_are_watched),

@@ -33,8 +33,8 @@ void *must_alloc(raffia_pool *pool, size_t bytes);
 void must_free(raffia_pool *pool, void *address);
 raffia_pool_stats stats_of(raffia_pool *pool);
 
-/* Everything is freed: asserts that all bytes are free again and nothing is left on the device
- * afterwards. */
+/* Everything is freed, or will be when the streams are there: asserts that all bytes are free again
+ * and nothing is left on the device afterwards. */
 void drop_pool(raffia_pool *pool);
 
 #endif

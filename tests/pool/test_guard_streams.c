@@ -108,7 +108,7 @@ static void b9_a_free_waits_for_a_guard_that_is_still_to_be_written(void **state
     while (stats_of(pool).requested_bytes) /* until the block is pending */
         ;
     must_free(pool, must_alloc(pool, 50)); /* others are not held up */
-    assert_int_equal(stats_of(pool).live_blocks, 1);
+    assert_int_equal(stats_of(pool).pending_blocks, 1);
     assert_ok(sim_stream_resume(0, stream));
     pthread_join(thread, NULL);
     assert_ok(freeing.status);

@@ -157,6 +157,29 @@ static void a_held_block_is_freed_by_its_start(void **state)
     space_destroy(space);
 }
 
+static void a_block_is_handed_out_again_whole(void **state)
+{
+    (void)state;
+    struct space *space = make_present(16);
+    struct space_block block = take(space, 4), found;
+    assert_ok(space_set_state(space, block.handle, SPACE_PENDING));
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, space_reuse(space, block.handle, 0));
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, space_reuse(space, block.handle, 4 * GRANULE + 1));
+    assert_int_equal(query(space).requested_bytes, 0);
+    assert_ok(space_reuse(space, block.handle, 2 * GRANULE + 1));
+    assert_ok(space_find(space, block.offset, &found));
+    assert_int_equal(found.handle, block.handle);
+    assert_int_equal(found.bytes, 4 * GRANULE);
+    assert_int_equal(found.requested, 2 * GRANULE + 1);
+    assert_int_equal(found.state, SPACE_HELD);
+    assert_int_equal(query(space).requested_bytes, 2 * GRANULE + 1);
+    assert_int_equal(query(space).state_bytes[SPACE_HELD], 4 * GRANULE);
+    assert_ok(space_check(space));
+    assert_ok(space_free(space, block.handle));
+    assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_reuse(space, block.handle, 1));
+    space_destroy(space);
+}
+
 static void blocks_grow_into_free_space_behind_them(void **state)
 {
     (void)state;
@@ -288,6 +311,7 @@ int main(void)
         cmocka_unit_test(a_handle_dies_with_its_block),
         cmocka_unit_test(a_block_is_found_only_by_its_start),
         cmocka_unit_test(a_held_block_is_freed_by_its_start),
+        cmocka_unit_test(a_block_is_handed_out_again_whole),
         cmocka_unit_test(blocks_grow_into_free_space_behind_them),
         cmocka_unit_test(blocks_give_their_tails_back),
         cmocka_unit_test(states_are_accounted_apart),

@@ -57,7 +57,7 @@ static void damaged_records_are_seen(void **state)
     struct space *s = f.space;
     DAMAGE(s, space_at(s, f.held)->bytes, 0, "whole granules");
     DAMAGE(s, space_at(s, f.held)->bytes, 2 * GRANULE + 1, "whole granules");
-    DAMAGE(s, space_at(s, f.held)->bytes, 3 * GRANULE, "asked for");
+    DAMAGE(s, space_at(s, f.held)->bytes, GRANULE, "asked for");
     DAMAGE(s, space_at(s, f.held)->requested, 0, "asked for");
     DAMAGE(s, space_at(s, f.hole)->bytes, 3 * GRANULE, "reaches into");
     DAMAGE(s, space_at(s, f.second)->offset, 3 * GRANULE, "reaches into");

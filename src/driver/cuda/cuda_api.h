@@ -174,6 +174,7 @@
     X(cuStreamIsCapturing, cuStreamIsCapturing, 10000,                                             \
       (CUstream stream, CUstreamCaptureStatus * status))                                           \
     X(cuStreamSynchronize, cuStreamSynchronize, 2000, (CUstream stream))                           \
+    X(cuCtxSynchronize, cuCtxSynchronize, 2000, (void))                                            \
     X(cuStreamWaitEvent, cuStreamWaitEvent, 3020,                                                  \
       (CUstream stream, CUevent event, unsigned flags))                                            \
     X(cuEventCreate, cuEventCreate, 2000, (CUevent * event, unsigned flags))                       \

@@ -39,6 +39,7 @@ const struct driver cuda_driver = {
     .stream_is_capturing = cuda_stream_is_capturing,
     .stream_retire = cuda_stream_retire,
     .stream_wait = cuda_stream_wait,
+    .device_wait = cuda_device_wait,
     .event_create = cuda_event_create,
     .event_destroy = cuda_event_destroy,
     .event_record = cuda_event_record,

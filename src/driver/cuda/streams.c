@@ -92,3 +92,15 @@ raffia_status cuda_stream_wait(int index, driver_stream stream)
     cuda_leave(&scope);
     return result ? cuda_failed(index, result, "waiting for the stream %p", stream) : RAFFIA_OK;
 }
+
+/* Where a stream is being captured CUDA refuses, which is BUSY. */
+raffia_status cuda_device_wait(int index)
+{
+    struct cuda_scope scope;
+    raffia_status status = cuda_enter_beside_capture(&scope, index, "device_wait");
+    if (status)
+        return status;
+    CUresult result = CUDA_CALL(cuCtxSynchronize);
+    cuda_leave(&scope);
+    return result ? cuda_failed(index, result, "waiting for all streams of the device") : RAFFIA_OK;
+}

@@ -55,6 +55,7 @@ enum driver_default_stream cuda_default_stream(int device);
 raffia_status cuda_stream_is_capturing(int device, driver_stream stream, bool *capturing_p);
 raffia_status cuda_stream_retire(int device, driver_stream stream);
 raffia_status cuda_stream_wait(int device, driver_stream stream);
+raffia_status cuda_device_wait(int device);
 raffia_status cuda_event_create(int device, driver_event *event_p);
 raffia_status cuda_event_destroy(int device, driver_event event);
 raffia_status cuda_event_record(int device, driver_event event, driver_stream stream);

@@ -37,6 +37,7 @@ const struct driver host_driver = {
     .stream_is_capturing = host_stream_is_capturing,
     .stream_retire = host_stream_retire,
     .stream_wait = host_stream_wait,
+    .device_wait = host_device_wait,
     .event_create = host_event_create,
     .event_destroy = host_event_destroy,
     .event_record = host_event_record,

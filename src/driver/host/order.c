@@ -89,6 +89,12 @@ raffia_status host_stream_wait(int device, driver_stream stream)
     return host_check_stream(stream);
 }
 
+raffia_status host_device_wait(int device)
+{
+    (void)device;
+    return RAFFIA_OK;
+}
+
 raffia_status host_event_create(int device, driver_event *event_p)
 {
     (void)device, (void)event_p;

@@ -58,6 +58,7 @@ enum driver_default_stream host_default_stream(int device);
 raffia_status host_stream_is_capturing(int device, driver_stream stream, bool *capturing_p);
 raffia_status host_stream_retire(int device, driver_stream stream);
 raffia_status host_stream_wait(int device, driver_stream stream);
+raffia_status host_device_wait(int device);
 raffia_status host_event_create(int device, driver_event *event_p);
 raffia_status host_event_destroy(int device, driver_event event);
 raffia_status host_event_record(int device, driver_event event, driver_stream stream);

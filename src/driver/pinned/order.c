@@ -43,6 +43,12 @@ raffia_status pinned_stream_wait(int index, driver_stream stream)
     return gpu.driver->stream_wait(gpu.index, stream);
 }
 
+raffia_status pinned_device_wait(int index)
+{
+    const struct driver_device gpu = pinned_gpu(index);
+    return gpu.driver->device_wait(gpu.index);
+}
+
 raffia_status pinned_event_create(int index, driver_event *event_p)
 {
     const struct driver_device gpu = pinned_gpu(index);

@@ -111,6 +111,7 @@ const struct driver pinned_driver = {
     .stream_is_capturing = pinned_stream_is_capturing,
     .stream_retire = pinned_stream_retire,
     .stream_wait = pinned_stream_wait,
+    .device_wait = pinned_device_wait,
     .event_create = pinned_event_create,
     .event_destroy = pinned_event_destroy,
     .event_record = pinned_event_record,

@@ -63,6 +63,7 @@ enum driver_default_stream pinned_default_stream(int index);
 raffia_status pinned_stream_is_capturing(int index, driver_stream stream, bool *capturing_p);
 raffia_status pinned_stream_retire(int index, driver_stream stream);
 raffia_status pinned_stream_wait(int index, driver_stream stream);
+raffia_status pinned_device_wait(int index);
 raffia_status pinned_event_create(int index, driver_event *event_p);
 raffia_status pinned_event_destroy(int index, driver_event event);
 raffia_status pinned_event_record(int index, driver_event event, driver_stream stream);

@@ -79,6 +79,7 @@ const struct driver sim_driver = {
     .stream_is_capturing = sim_stream_is_capturing,
     .stream_retire = sim_stream_retire,
     .stream_wait = sim_stream_wait,
+    .device_wait = sim_device_wait,
     .event_create = sim_event_create,
     .event_destroy = sim_event_destroy,
     .event_record = sim_event_record,

@@ -113,6 +113,7 @@ raffia_status sim_stream_id(int index, driver_stream handle, uint64_t *id_p);
 raffia_status sim_stream_is_capturing(int index, driver_stream handle, bool *capturing_p);
 raffia_status sim_stream_retire(int index, driver_stream handle);
 raffia_status sim_stream_wait(int index, driver_stream handle);
+raffia_status sim_device_wait(int index);
 raffia_status sim_event_create(int index, driver_event *event_p);
 raffia_status sim_event_destroy(int index, driver_event handle);
 raffia_status sim_event_record(int index, driver_event handle, driver_stream stream_handle);

@@ -153,6 +153,41 @@ raffia_status sim_stream_wait(int index, driver_stream handle)
     return status;
 }
 
+static bool is_capturing(const struct sim_device *device)
+{
+    for (const struct sim_stream *stream = device->all; stream; stream = stream->next)
+        if (stream->capturing)
+            return true;
+    return false;
+}
+
+static bool has_any_before(const struct sim_device *device, uint64_t end)
+{
+    for (const struct sim_stream *stream = device->all; stream; stream = stream->next)
+        if (stream->first && stream->first->sequence < end)
+            return true;
+    return false;
+}
+
+raffia_status sim_device_wait(int index)
+{
+    struct sim_device *device;
+    raffia_status status = sim_enter(SIM_VERB_device_wait, index, NULL, &device);
+    if (status)
+        return status;
+    if (is_capturing(device))
+        status = core_error(RAFFIA_ERROR_BUSY,
+                            "sim:%d: device_wait while a stream is being captured", index);
+    const uint64_t end = device->next_sequence;
+    while (!status && has_any_before(device, end)) {
+        pthread_cond_wait(&sim_changed, &sim_lock);
+        if (device->poisoned)
+            status = sim_poisoned_error(device, SIM_VERB_device_wait);
+    }
+    sim_leave();
+    return status;
+}
+
 enum driver_default_stream sim_default_stream(int index)
 {
     if (sim_is_forked())

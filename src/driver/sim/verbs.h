@@ -41,6 +41,7 @@ enum sim_pace {
     X(stream_is_capturing, QUICK, true)                                                            \
     X(stream_retire, QUICK, false)                                                                 \
     X(stream_wait, QUICK, true)                                                                    \
+    X(device_wait, QUICK, true)                                                                    \
     X(event_create, QUICK, true)                                                                   \
     X(event_destroy, QUICK, false)                                                                 \
     X(event_record, QUICK, true)                                                                   \

@@ -143,6 +143,21 @@ CUresult cuStreamSynchronize(CUstream stream)
     FAKE_CALL(cuStreamSynchronize, check_stream(stream, "cuStreamSynchronize"));
 }
 
+/* Work is done when it is submitted, so there is nothing to wait for. */
+static CUresult check_quiet(void)
+{
+    if (fake_is_capturing())
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return fake_current_device() < 0
+               ? fake_misuse(CUDA_ERROR_INVALID_CONTEXT, "synchronised without a context")
+               : CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize(void)
+{
+    FAKE_CALL(cuCtxSynchronize, check_quiet());
+}
+
 static CUresult check_both(CUstream stream, CUevent event, const char *call)
 {
     CUresult result = check_stream(stream, call);

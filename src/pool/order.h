@@ -1,0 +1,258 @@
+/*
+ * Stream order: what a pool knows of blocks that were freed on a stream.
+ *
+ * Such a block waits in a **batch** of its stream, and is in the space as SPACE_PENDING. The same
+ * stream may have it back at once, since its later work comes behind its earlier; anybody else when
+ * the batch has **passed**: when an event recorded behind its last free was found done. A batch is
+ * open until it is **marked** with an event. Batches of one stream pass in order, so a later event
+ * speaks for the earlier batches that have none.
+ *
+ * A block that was handed out again before its batch passed is **taken**: it is HELD, but the
+ * stream may still be using it from before. Its record stays, so that a free in no order, and a
+ * resize, do not call free what is in use.
+ *
+ * Locks: the lists (streams, batches, records) are the pool lock's. Whatever asks the driver about
+ * events goes under the order lock, which comes before the pool lock: batches pass, and streams go,
+ * only under both, so who holds the order lock may look at them with the pool lock let go. Driver
+ * calls that can block (waits) are made under neither. Stream ids, and whether a stream is being
+ * captured, are asked for before any lock is taken.
+ *
+ * Pools with guards have no order: they wait for the stream when a block is freed, and look at its
+ * guard.
+ */
+#ifndef POOL_ORDER_H
+#define POOL_ORDER_H
+
+#include "pool/pool_internal.h"
+
+/* A batch is closed when it holds so many blocks, or a quarter of the pool's maximum in bytes. What
+ * the stream took back does not count, so that a stream that lives on its own blocks records no
+ * events. */
+#define POOL_BATCH_BLOCKS 256
+
+/* Blocks looked at for one request. */
+#define POOL_FIT_TRIES 8
+
+/* Sizes by octave, eighths in each, from 256 B; what is larger than all is in the last. */
+#define POOL_ORDER_CLASSES     320
+#define POOL_ORDER_CLASS_WORDS (POOL_ORDER_CLASSES / 64)
+
+#define POOL_STREAM_BUCKETS 64
+#define POOL_STREAMS_KEPT   64 /* beyond so many, those with nothing in them are forgotten */
+#define POOL_EVENTS_KEPT    16
+
+struct pool_stream;
+
+/* What is known of one block. */
+struct pool_pending {
+    space_handle handle;
+    size_t offset;
+    size_t bytes;
+    struct pool_batch *batch; /* the use it had is over when this passes */
+    uint64_t taker;           /* taken: id of the stream it was handed out on */
+    bool taken;
+    struct pool_pending *batch_previous, *batch_next; /* while it waits */
+    struct pool_pending *previous, *next;             /* of its class; taken: `next` in the table */
+};
+
+struct pool_batch {
+    struct pool_stream *stream; /* not to be followed once passed */
+    struct pool_batch *next;    /* newer */
+    struct pool_pending *blocks;
+    size_t block_count;
+    size_t bytes;
+    size_t taken;     /* records that point here and do not wait */
+    unsigned waiters; /* threads that wait for the event with no lock held */
+    uint64_t born;
+    bool sealed;        /* takes no more blocks */
+    bool passed;        /* in no list of a stream any more */
+    driver_event event; /* NULL: not marked */
+    uint64_t marked;    /* when, among all marks of the pool */
+};
+
+struct pool_stream {
+    uint64_t id;
+    driver_stream handle; /* as it was named last; the stream may be gone */
+    bool retired;         /* it is gone, or will be: the handle says nothing */
+    struct pool_stream *bucket_next, *next;
+    struct pool_batch *oldest, *newest;
+    uint64_t classes_in_use[POOL_ORDER_CLASS_WORDS];
+    struct pool_pending *classes[POOL_ORDER_CLASSES]; /* waiting blocks, the last freed first */
+};
+
+struct pool_slab;
+
+struct pool_order {
+    bool by_event; /* nothing is handed out before its batch passed (DRIVER_REUSE_BY_EVENT) */
+    pthread_mutex_t lock;
+
+    /* Pool lock. */
+    struct pool_stream *buckets[POOL_STREAM_BUCKETS];
+    struct pool_stream *streams; /* all of them */
+    struct pool_stream *last;    /* the one that was looked up last */
+    size_t stream_count;
+    struct pool_batch *spare_batches; /* by `next` */
+    struct pool_pending *spares;      /* by `next` */
+    struct pool_slab *slabs;
+    struct pool_pending **taken; /* by offset */
+    size_t taken_buckets;        /* a power of two */
+    size_t taken_count;
+    size_t unlisted; /* pending blocks in no batch: somebody is working on them */
+    uint64_t births;
+    bool draining; /* somebody waits for the last blocks of a pool without owners */
+    unsigned pins; /* calls that will look at the pool once more */
+    bool ended;    /* somebody is tearing the pool down */
+
+    /* Order lock. */
+    driver_event events[POOL_EVENTS_KEPT];
+    unsigned event_count;
+    uint64_t marks;
+    uint64_t passes; /* batches that passed */
+};
+
+/* ---- records and lists (pending.c). Pool lock held for all ---------------------------------- */
+
+/* NULL, without a sentence, if there is no memory. */
+struct pool_pending *pool_pending_new(struct pool_order *order, const struct space_block *block);
+void pool_pending_drop(struct pool_order *order, struct pool_pending *pending);
+
+/* The record of a taken block, or NULL. */
+struct pool_pending *pool_taken_find(const struct pool_order *order, size_t offset);
+
+/* Puts the block, HELD until now, into a batch that has not passed, its own one if `batch` is
+ * NULL. Counts it as freed. */
+void pool_pend(struct raffia_pool *pool, struct pool_pending *pending, struct pool_batch *batch);
+
+/* Hands a waiting block out for a request that it was found for. */
+raffia_status pool_unpend(struct raffia_pool *pool, struct pool_pending *pending, uint64_t taker,
+                          const struct space_request *request, struct space_block *block);
+
+/* Forgets that a block was taken. */
+void pool_taken_forget(struct pool_order *order, struct pool_pending *pending);
+
+/* Takes a taken block out of the table, so that nobody else finds it, and puts it back. */
+void pool_taken_hide(struct pool_order *order, struct pool_pending *pending);
+void pool_taken_show(struct pool_order *order, struct pool_pending *pending);
+
+/* Takes a waiting block out of the lists, so that nobody else finds it, and puts it back. */
+void pool_detach(struct raffia_pool *pool, struct pool_pending *pending);
+void pool_attach(struct raffia_pool *pool, struct pool_pending *pending);
+
+/* A waiting block of at least `bytes` and at most `most` bytes. */
+struct pool_pending *pool_find_fit(const struct pool_stream *stream, size_t bytes, size_t most,
+                                   size_t alignment);
+
+/* Order lock held as well. Frees what waits in the oldest batch of the stream, which has passed.
+ * Returns an event to give back, or NULL. */
+driver_event pool_pass_oldest(struct raffia_pool *pool, struct pool_stream *stream);
+
+/* Gives the memory of all records back. */
+void pool_pending_free_slabs(struct pool_order *order);
+
+/* A passed batch that nobody needs any more becomes a spare one. */
+void pool_batch_settle(struct pool_order *order, struct pool_batch *batch);
+
+/* ---- streams (streams.c). Pool lock held for all -------------------------------------------- */
+
+/* NULL if nothing was ever freed on it. */
+struct pool_stream *pool_stream_find(struct pool_order *order, uint64_t id);
+
+/* NULL, without a sentence, if there is no memory. */
+struct pool_stream *pool_stream_get(struct pool_order *order, uint64_t id, driver_stream handle);
+
+/* The batch that takes blocks now; NULL, without a sentence, if there is no memory. */
+struct pool_batch *pool_open_batch(struct pool_order *order, struct pool_stream *stream);
+
+/* The oldest batch from `batch` on that has an event, or NULL. */
+struct pool_batch *pool_marked_from(struct pool_batch *batch);
+
+/* Pool lock not held: the newest stream. With the order lock held, those behind it stay. */
+struct pool_stream *pool_streams_first(struct raffia_pool *pool);
+
+/* Order lock held as well. Forgets streams with nothing in them if there are many. */
+void pool_streams_sweep(struct pool_order *order);
+
+/* ---- life (order.c) ------------------------------------------------------------------------- */
+
+/* For a pool of an asynchronous device without guards. OUT_OF_HOST_MEMORY. */
+raffia_status pool_order_create(struct raffia_pool *pool);
+
+/* Nothing is pending. Ignores a pool without order. */
+void pool_order_destroy(struct raffia_pool *pool);
+
+/* Says the first thing in the lists that does not hold; false if all does. Pool lock held. */
+bool pool_order_is_wrong(struct raffia_pool *pool, char text[static CORE_ERROR_MAX]);
+
+/* ---- events (marks.c) ----------------------------------------------------------------------- */
+
+enum pool_mark_result {
+    POOL_MARKED,         /* or there was nothing to mark */
+    POOL_MARK_CAPTURING, /* the stream records its work */
+    POOL_MARK_FAILED,    /* the handle names no such stream here, or the driver refused */
+};
+
+/* Order lock held, pool lock not, here and below. Marks the newest batch with an event. */
+enum pool_mark_result pool_mark_stream(struct raffia_pool *pool, struct pool_stream *stream);
+
+/* Frees the batches that passed. */
+void pool_poll_stream(struct raffia_pool *pool, struct pool_stream *stream);
+
+/* Frees the oldest batch of the stream, which has passed; and all up to `batch`, which is one of
+ * the stream's. */
+void pool_pass_one(struct raffia_pool *pool, struct pool_stream *stream);
+void pool_pass_until(struct raffia_pool *pool, struct pool_stream *stream,
+                     const struct pool_batch *batch);
+
+/* A thread that waited for the batch's event is done. */
+void pool_waiter_leaves(struct raffia_pool *pool, struct pool_batch *batch);
+
+void pool_event_destroy(struct raffia_pool *pool, driver_event event);
+
+/* Makes what is submitted to the stream from now on wait until the batch has passed. BUSY if that
+ * cannot be arranged, or what the driver says. */
+raffia_status pool_order_behind(struct raffia_pool *pool, driver_stream handle,
+                                struct pool_batch *batch);
+
+/* ---- waiting (wait.c). No lock held for all ------------------------------------------------- */
+
+/* Marks all that is open and frees all that has passed. Keeps the last error. Does nothing to a
+ * pool without order. */
+void pool_order_refresh(struct raffia_pool *pool);
+
+/* Waits until some batch has passed. False if nothing is pending, or it cannot be waited for. Keeps
+ * the last error. */
+bool pool_order_wait(struct raffia_pool *pool);
+
+/* The same, also for what only taken blocks are left of. */
+bool pool_order_wait_use(struct raffia_pool *pool);
+
+/* Closes the batch of a stream that is full. */
+void pool_order_close(struct raffia_pool *pool, uint64_t id);
+
+/* The stream's handle is valid for the last time. */
+raffia_status pool_order_retire(struct raffia_pool *pool, uint64_t id, driver_stream handle);
+
+/* Takes a pin away that was set under the pool lock, and tears the pool down if it was the last
+ * thing that kept it. With no owner and no block left but pending ones, waits for them first. */
+void pool_order_unpin(struct raffia_pool *pool);
+
+/* Tears down pools that were left behind because their streams could not be waited for. */
+void pool_order_reap(void);
+
+/* ---- calls (ordered.c), as those of alloc.c and free.c -------------------------------------- */
+
+/* `stream_p` is NULL where no order was asked for. */
+raffia_status pool_take_ordered(struct raffia_pool *pool, const struct space_request *request,
+                                size_t bytes, const driver_stream *stream_p,
+                                struct space_block *block);
+raffia_status pool_free_ordered(struct raffia_pool *pool, const driver_stream *stream_p,
+                                const void *address);
+
+/* No lock held. What is cut off a block becomes free at once: waits until nobody uses it from
+ * before. BUSY if it cannot be waited for. */
+raffia_status pool_order_before_resize(struct raffia_pool *pool, const void *address, size_t bytes);
+
+/* Pool lock held. A block has another size now. */
+void pool_order_resized(struct pool_order *order, const struct space_block *block);
+
+#endif

@@ -1,0 +1,393 @@
+/* The ways of a block in a pool whose device has streams. */
+#include "pool/order.h"
+
+/* Rounds of waiting for one request: others may take what became free. */
+#define WAITS_MAX 1024
+
+/* ---- allocation ----------------------------------------------------------------------------- */
+
+/* A request, and on behalf of which stream. */
+struct asking {
+    const struct space_request *request;
+    struct space_block *block;
+    size_t bytes; /* in whole granules; 0: more than there can be */
+    size_t alignment;
+    bool reuses; /* the stream may have what waits for it, and be made to wait for others */
+    driver_stream handle;
+    uint64_t id;
+};
+
+static raffia_status begin(const struct raffia_pool *pool, const struct space_request *request,
+                           const driver_stream *stream_p, struct space_block *block,
+                           struct asking *asking)
+{
+    const struct driver_device device = pool->device;
+    bool capturing = false;
+    *asking = (struct asking){.request = request, .block = block};
+    asking->alignment = core_max(request->alignment, pool->granule);
+    if (!core_align_up(request->bytes, pool->granule, &asking->bytes))
+        asking->bytes = 0;
+    if (!stream_p || pool->order->by_event)
+        return RAFFIA_OK;
+    raffia_status status = device.driver->stream_id(device.index, *stream_p, &asking->id);
+    if (!status)
+        status = device.driver->stream_is_capturing(device.index, *stream_p, &capturing);
+    asking->handle = *stream_p;
+    /* What is recorded runs later, and maybe on another stream: behind nothing that we know of. */
+    asking->reuses = !status && !capturing && asking->bytes;
+    return status;
+}
+
+/* How much larger than the request a block may be. */
+static size_t most_of(const struct asking *asking, bool loosely)
+{
+    size_t most;
+    return core_add(asking->bytes, loosely ? asking->bytes : asking->bytes / 8, &most) ? most
+                                                                                       : SIZE_MAX;
+}
+
+/* Pool lock held. OUT_OF_MEMORY, without a sentence, if the stream has nothing that fits. */
+static raffia_status take_own(struct raffia_pool *pool, const struct asking *asking, bool loosely)
+{
+    struct pool_stream *stream = pool_stream_find(pool->order, asking->id);
+    struct pool_pending *fit =
+        stream ? pool_find_fit(stream, asking->bytes, most_of(asking, loosely), asking->alignment)
+               : NULL;
+    return fit ? pool_unpend(pool, fit, asking->id, asking->request, asking->block)
+               : RAFFIA_ERROR_OUT_OF_MEMORY;
+}
+
+/* No lock held. What costs no driver call. */
+static raffia_status take_at_hand(struct raffia_pool *pool, const struct asking *asking,
+                                  bool loosely)
+{
+    raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
+    core_lock_take(&pool->lock);
+    if (asking->reuses)
+        status = take_own(pool, asking, false);
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY) {
+        status = space_allocate(pool->space, asking->request, asking->block);
+        if (!status) {
+            pool_count_block(pool, asking->block);
+            pool->hits++;
+        }
+    }
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && loosely && asking->reuses)
+        status = take_own(pool, asking, true);
+    core_lock_leave(&pool->lock);
+    return status;
+}
+
+/* Order lock held. Takes what fits out of the stream's lists. */
+static struct pool_pending *detach_fit(struct raffia_pool *pool, struct pool_stream *stream,
+                                       const struct asking *asking)
+{
+    struct pool_pending *fit = NULL;
+    core_lock_take(&pool->lock);
+    if (stream->id != asking->id)
+        fit = pool_find_fit(stream, asking->bytes, most_of(asking, true), asking->alignment);
+    if (fit)
+        pool_detach(pool, fit);
+    core_lock_leave(&pool->lock);
+    return fit;
+}
+
+/* No lock held. A block that waits for another stream, which ours is made to wait for. */
+static raffia_status take_from_others(struct raffia_pool *pool, const struct asking *asking)
+{
+    struct pool_order *order = pool->order;
+    struct core_error_record before;
+    raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
+    core_error_save(&before);
+    pthread_mutex_lock(&order->lock);
+    for (struct pool_stream *stream = pool_streams_first(pool); status && stream;
+         stream = stream->next) {
+        struct pool_pending *fit = detach_fit(pool, stream, asking);
+        if (!fit)
+            continue;
+        const bool behind = !pool_order_behind(pool, asking->handle, fit->batch);
+        core_lock_take(&pool->lock);
+        pool_attach(pool, fit);
+        if (behind)
+            status = pool_unpend(pool, fit, asking->id, asking->request, asking->block);
+        core_lock_leave(&pool->lock);
+    }
+    pthread_mutex_unlock(&order->lock);
+    core_error_restore(&before);
+    return status ? RAFFIA_ERROR_OUT_OF_MEMORY : RAFFIA_OK;
+}
+
+/* No lock held. What can be had by growing, or is at hand by now. */
+static raffia_status take_or_grow(struct raffia_pool *pool, const struct asking *asking,
+                                  struct core_error_record *refusal)
+{
+    raffia_status status = take_at_hand(pool, asking, false);
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !(pool->flags & RAFFIA_POOL_FIXED))
+        status = pool_try_growth(pool, asking->request, asking->block, refusal);
+    return status;
+}
+
+/* Dearer step by step: events that have passed, growth, a wait on the device, a wait of ours. */
+static raffia_status take_dearly(struct raffia_pool *pool, const struct asking *asking,
+                                 size_t bytes)
+{
+    struct core_error_record refusal = {.status = RAFFIA_OK};
+    const bool hopeless = !asking->bytes || asking->bytes > pool->range_bytes;
+    pool_order_refresh(pool);
+    raffia_status status = take_or_grow(pool, asking, &refusal);
+    for (int i = 0; status == RAFFIA_ERROR_OUT_OF_MEMORY && !hopeless && i < WAITS_MAX; i++) {
+        if (asking->reuses) {
+            status = take_at_hand(pool, asking, true);
+            if (status == RAFFIA_ERROR_OUT_OF_MEMORY)
+                status = take_from_others(pool, asking);
+        }
+        if (status != RAFFIA_ERROR_OUT_OF_MEMORY || !pool_order_wait(pool))
+            break;
+        status = take_or_grow(pool, asking, &refusal);
+    }
+    if (status != RAFFIA_ERROR_OUT_OF_MEMORY)
+        return status;
+    return pool_refuse_request(pool, bytes, refusal.status ? refusal.text : NULL);
+}
+
+raffia_status pool_take_ordered(struct raffia_pool *pool, const struct space_request *request,
+                                size_t bytes, const driver_stream *stream_p,
+                                struct space_block *block)
+{
+    struct asking asking;
+    raffia_status status = begin(pool, request, stream_p, block, &asking);
+    if (status)
+        return status;
+    status = take_at_hand(pool, &asking, false);
+    return status == RAFFIA_ERROR_OUT_OF_MEMORY ? take_dearly(pool, &asking, bytes) : status;
+}
+
+/* ---- free ----------------------------------------------------------------------------------- */
+
+/* Pool lock held. The live block at the address, and its record if it was taken. */
+static bool find_live(const struct raffia_pool *pool, const void *address,
+                      struct space_block *block, struct pool_pending **taken_p)
+{
+    const uintptr_t base = (uintptr_t)pool->base, at = (uintptr_t)address;
+    if (at < base || at - base >= pool->range_bytes)
+        return false;
+    struct pool_pending *taken = pool_taken_find(pool->order, at - base);
+    *taken_p = taken;
+    if (!taken)
+        return !space_find(pool->space, at - base, block) && block->state == SPACE_HELD;
+    *block = (struct space_block){
+        .handle = taken->handle, .offset = taken->offset, .bytes = taken->bytes};
+    return true;
+}
+
+/* Pool lock held. Whether the pool has to be looked at again once it is let go. */
+static bool pin_if(struct raffia_pool *pool, bool wanted)
+{
+    const bool pins = wanted || (pool->orphaned && !pool->live_blocks);
+    pool->order->pins += pins;
+    return pins;
+}
+
+static raffia_status free_in_no_order(struct raffia_pool *pool, const void *address)
+{
+    struct space_block block;
+    struct pool_pending *taken;
+    raffia_status status = RAFFIA_OK;
+    core_lock_take(&pool->lock);
+    if (!find_live(pool, address, &block, &taken))
+        return pool_refuse_free(pool, address);
+    if (taken && !taken->batch->passed) {
+        pool_pend(pool, taken, NULL);
+    } else {
+        if (taken)
+            pool_taken_forget(pool->order, taken);
+        bool last;
+        status = pool_release_block(pool, &block, &last);
+    }
+    const bool pinned = pin_if(pool, false);
+    core_lock_leave(&pool->lock);
+    if (pinned)
+        pool_order_unpin(pool);
+    return status ? pool_freeze(pool) : RAFFIA_OK;
+}
+
+/* No lock held. There is no memory for a record: waits for the stream instead, which comes behind
+ * all that used the block. */
+static raffia_status free_waiting(struct raffia_pool *pool, driver_stream stream,
+                                  const void *address)
+{
+    struct space_block block;
+    struct pool_pending *taken;
+    core_lock_take(&pool->lock);
+    if (!find_live(pool, address, &block, &taken))
+        return pool_refuse_free(pool, address);
+    if (taken)
+        pool_taken_hide(pool->order, taken);
+    pool_make_pending(pool, &block);
+    pool->order->unlisted++;
+    core_lock_leave(&pool->lock);
+
+    raffia_status status = pool_wait_for(pool, stream);
+    core_lock_take(&pool->lock);
+    pool_make_held(pool, &block);
+    pool->order->unlisted--;
+    if (taken)
+        pool_taken_show(pool->order, taken);
+    if (taken && !status)
+        pool_taken_forget(pool->order, taken);
+    bool last;
+    raffia_status freed = status ? RAFFIA_OK : pool_release_block(pool, &block, &last);
+    const bool pinned = pin_if(pool, false);
+    core_lock_leave(&pool->lock);
+    if (pinned)
+        pool_order_unpin(pool);
+    return freed ? pool_freeze(pool) : status;
+}
+
+/* Pool lock held. Whether another stream, which ours does not come behind, may still use the block
+ * from before it was handed out. */
+static bool has_foreign_use(const struct pool_pending *taken, uint64_t id)
+{
+    return taken && !taken->batch->passed && taken->taker != id && taken->batch->stream->id != id;
+}
+
+static bool is_still_foreign(struct raffia_pool *pool, const void *address, uint64_t id)
+{
+    struct space_block block;
+    struct pool_pending *taken = NULL;
+    core_lock_take(&pool->lock);
+    const bool foreign = find_live(pool, address, &block, &taken) && has_foreign_use(taken, id);
+    core_lock_leave(&pool->lock);
+    return foreign;
+}
+
+/* Order lock held. */
+static raffia_status order_behind_use(struct raffia_pool *pool, driver_stream stream, uint64_t id,
+                                      const void *address)
+{
+    const struct driver_device device = pool->device;
+    struct space_block block;
+    struct pool_pending *taken = NULL;
+    bool capturing;
+    core_lock_take(&pool->lock);
+    const bool live = find_live(pool, address, &block, &taken);
+    struct pool_batch *batch = live && has_foreign_use(taken, id) ? taken->batch : NULL;
+    core_lock_leave(&pool->lock);
+    if (!batch)
+        return RAFFIA_OK;
+    raffia_status status = device.driver->stream_is_capturing(device.index, stream, &capturing);
+    if (!status)
+        status = capturing ? RAFFIA_ERROR_BUSY : pool_order_behind(pool, stream, batch);
+    if (status)
+        return status;
+    core_lock_take(&pool->lock);
+    if (find_live(pool, address, &block, &taken) && taken)
+        taken->taker = id;
+    core_lock_leave(&pool->lock);
+    return RAFFIA_OK;
+}
+
+/* No lock held. A block that was handed out on one stream, and is freed on another. */
+static raffia_status come_behind(struct raffia_pool *pool, driver_stream stream, uint64_t id,
+                                 const void *address)
+{
+    pthread_mutex_lock(&pool->order->lock);
+    raffia_status status = order_behind_use(pool, stream, id, address);
+    pthread_mutex_unlock(&pool->order->lock);
+    bool foreign = is_still_foreign(pool, address, id);
+    while (status && foreign && pool_order_wait_use(pool))
+        foreign = is_still_foreign(pool, address, id);
+    if (!foreign)
+        return RAFFIA_OK;
+    return core_error(RAFFIA_ERROR_BUSY,
+                      "pool '%s': the block at %p cannot be freed on this stream, as the one that "
+                      "it was allocated on cannot be waited for: free it there",
+                      pool->name, address);
+}
+
+/* Pool lock held. Puts the block into the stream's open batch; NULL if there is no memory. */
+static const struct pool_batch *pend_on(struct raffia_pool *pool, driver_stream handle, uint64_t id,
+                                        const struct space_block *block,
+                                        struct pool_pending *pending)
+{
+    struct pool_stream *stream = pool_stream_get(pool->order, id, handle);
+    struct pool_batch *batch = stream ? pool_open_batch(pool->order, stream) : NULL;
+    if (batch && !pending)
+        pending = pool_pending_new(pool->order, block);
+    if (!batch || !pending)
+        return NULL;
+    pool_pend(pool, pending, batch);
+    return batch;
+}
+
+static raffia_status free_on(struct raffia_pool *pool, driver_stream stream, const void *address)
+{
+    const struct driver_device device = pool->device;
+    struct space_block block;
+    struct pool_pending *taken;
+    uint64_t id;
+    raffia_status status = device.driver->stream_id(device.index, stream, &id);
+    if (status)
+        return status;
+    core_lock_take(&pool->lock);
+    for (;;) {
+        if (!find_live(pool, address, &block, &taken))
+            return pool_refuse_free(pool, address);
+        if (!has_foreign_use(taken, id))
+            break;
+        core_lock_leave(&pool->lock);
+        status = come_behind(pool, stream, id, address);
+        if (status)
+            return status;
+        core_lock_take(&pool->lock);
+    }
+    const struct pool_batch *batch = pend_on(pool, stream, id, &block, taken);
+    const bool full = batch && (batch->block_count >= POOL_BATCH_BLOCKS ||
+                                batch->bytes >= pool->maximum_bytes / 4);
+    const bool pinned = batch && pin_if(pool, full);
+    core_lock_leave(&pool->lock);
+    if (!batch)
+        return free_waiting(pool, stream, address);
+    if (full)
+        pool_order_close(pool, id);
+    if (pinned)
+        pool_order_unpin(pool);
+    return RAFFIA_OK;
+}
+
+raffia_status pool_free_ordered(struct raffia_pool *pool, const driver_stream *stream_p,
+                                const void *address)
+{
+    return stream_p ? free_on(pool, *stream_p, address) : free_in_no_order(pool, address);
+}
+
+/* ---- resizing ------------------------------------------------------------------------------- */
+
+static bool would_cut_what_is_used(struct raffia_pool *pool, const void *address, size_t bytes)
+{
+    struct space_block block;
+    struct pool_pending *taken = NULL;
+    core_lock_take(&pool->lock);
+    const bool used = find_live(pool, address, &block, &taken) && taken && !taken->batch->passed &&
+                      bytes < taken->bytes;
+    core_lock_leave(&pool->lock);
+    return used;
+}
+
+raffia_status pool_order_before_resize(struct raffia_pool *pool, const void *address, size_t bytes)
+{
+    while (would_cut_what_is_used(pool, address, bytes))
+        if (!pool_order_wait_use(pool))
+            return core_error(RAFFIA_ERROR_BUSY,
+                              "pool '%s': the block at %p cannot shrink while the stream that it "
+                              "was allocated on is being captured, or cannot be waited for",
+                              pool->name, address);
+    return RAFFIA_OK;
+}
+
+void pool_order_resized(struct pool_order *order, const struct space_block *block)
+{
+    struct pool_pending *taken = pool_taken_find(order, block->offset);
+    if (taken)
+        taken->bytes = block->bytes;
+}
