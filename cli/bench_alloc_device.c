@@ -334,8 +334,8 @@ raffia_status bench_alloc_device_measure(const struct bench_alloc_plan *plan,
     if (status)
         return status;
     snprintf(report->title, sizeof report->title,
-             "Getting memory of %s (%s): %zu pairs of allocation and free", bench.device.info.name,
-             bench.device.info.model, plan->pairs);
+             "Getting memory of %.40s (%.40s): %zu pairs of allocation and free",
+             bench.device.info.name, bench.device.info.model, plan->pairs);
     status = run(&bench);
     cuda_peer_close(bench.peer);
     bench_device_close(&bench.device);

@@ -145,7 +145,7 @@ raffia_status bench_copy_measure(const struct bench_copy_plan *plan, struct benc
         status = bench_device_open(plan->options.device, &bench.device);
     if (status)
         return status;
-    snprintf(report->title, sizeof report->title, "Copies between host and %s (%s)",
+    snprintf(report->title, sizeof report->title, "Copies between host and %.40s (%.40s)",
              bench.device.info.name, bench.device.info.model);
     status = run(&bench);
     free_memory(&bench);

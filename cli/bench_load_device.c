@@ -308,7 +308,7 @@ raffia_status bench_load_device_measure(const char *path, const struct bench_opt
     status = load_subject_open(path, &bench.subject);
     if (!status) {
         char size[CORE_SIZE_TEXT_MAX];
-        snprintf(report->title, sizeof report->title, "Loading a model of %s into %s (%s)",
+        snprintf(report->title, sizeof report->title, "Loading a model of %s into %.40s (%.40s)",
                  core_format_size(raffia_model_bytes(bench.subject.model), size),
                  bench.device.info.name, bench.device.info.model);
         status = run(&bench);

@@ -278,7 +278,7 @@ raffia_status bench_step_device_measure(const struct bench_step_plan *plan,
         return status;
     char batch[CORE_SIZE_TEXT_MAX];
     snprintf(report->title, sizeof report->title,
-             "%zu steps that move a batch of %s to %s (%s) and compute there", plan->steps,
+             "%zu steps that move a batch of %s to %.40s (%.40s) and compute there", plan->steps,
              core_format_size(plan->batch_bytes, batch), bench.device.info.name,
              bench.device.info.model);
     status = run(&bench);

@@ -214,7 +214,7 @@ raffia_status bench_tlb_device_measure(const struct bench_tlb_plan *plan,
     raffia_status status = bench_device_open(plan->options.device, &bench.device);
     if (status)
         return status;
-    snprintf(report->title, sizeof report->title, "Chasing one line in each 2 MiB of %s (%s)",
+    snprintf(report->title, sizeof report->title, "Chasing one line in each 2 MiB of %.40s (%.40s)",
              bench.device.info.name, bench.device.info.model);
     status = run(&bench);
     free_memory(&bench);
