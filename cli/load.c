@@ -29,6 +29,8 @@ static const char documentation[] =
     "With --pages try the pages fall back step by step (hugetlb, transparent, regular) and the "
     "report says why; with --pages on the load fails instead. --pages off is regular memory. "
     "Without the option RAFFIA_PAGES decides, and without that it is try.\n\n"
+    "--extract ends NAME at the last '=' before which stands a tensor's name; write ./ before a "
+    "FILE with a '=' in it. No file of the model is written to.\n\n"
     "Examples:\n"
     "  raffia load model.safetensors --pages try --verify\n"
     "  raffia load models/llama --reader direct --threads 8 --repeat 5\n"
@@ -125,7 +127,7 @@ static void add_text(struct argp_state *state, struct texts *texts, const char *
 static void add_extract(struct argp_state *state, struct texts *texts, const char *text)
 {
     const char *equals = strchr(text, '=');
-    if (!equals || equals == text || equals[1] == '\0')
+    if (!equals || equals == text || text[strlen(text) - 1] == '=')
         argp_error(state, "--extract: '%s' is not NAME=FILE", text);
     add_text(state, texts, text);
 }
@@ -212,14 +214,27 @@ static bool draw_progress(void *context, const raffia_load_progress *progress)
     return true;
 }
 
-static raffia_status load_once(const struct arguments *arguments, raffia_model **model_p)
+static raffia_load_options options_of(const struct arguments *arguments)
 {
-    struct cli_progress progress;
-    cli_progress_start(&progress, "loading", 0);
     raffia_load_options options = arguments->options;
     options.names = arguments->patterns.items;
     options.name_count = arguments->patterns.count;
     options.cancel = cli_interrupt_flag();
+    return options;
+}
+
+static raffia_status plan_extracts(const struct arguments *arguments, struct extract_plan *plan)
+{
+    const raffia_load_options options = options_of(arguments);
+    return extract_plan_make(arguments->path, &options, arguments->extracts.items,
+                             arguments->extracts.count, plan);
+}
+
+static raffia_status load_once(const struct arguments *arguments, raffia_model **model_p)
+{
+    struct cli_progress progress;
+    cli_progress_start(&progress, "loading", 0);
+    raffia_load_options options = options_of(arguments);
     if (progress.visible) {
         options.progress = draw_progress;
         options.progress_context = &progress;
@@ -281,21 +296,27 @@ static int load(const struct arguments *arguments)
 {
     raffia_device_info device;
     raffia_model *model = NULL;
+    struct extract_plan extracts = {0};
     struct load_outcome outcome = {.path = arguments->path, .reader = arguments->reader};
     raffia_status status = check_device(arguments, &device);
+    if (!status)
+        status = plan_extracts(arguments, &extracts);
     if (!status) {
         outcome.device = device.name;
         outcome.reports = core_calloc(arguments->repeat, sizeof *outcome.reports);
         status =
             outcome.reports ? load_repeatedly(arguments, &outcome, &model) : raffia_last_status();
     }
-    for (size_t i = 0; !status && i < arguments->extracts.count; i++)
-        status = extract_tensor(model, arguments->extracts.items[i]);
+    if (!status)
+        status = extract_tensors(model, &extracts);
     if (!status) {
         outcome.model = arguments->options.checksum ? model : NULL;
         status = load_report_print(&outcome, arguments->json);
     }
     int code = status ? cli_fail_last(arguments->json, failure_details(&outcome)) : CLI_OK;
+    if (extracts.clash)
+        code = CLI_USAGE;
+    extract_plan_free(&extracts);
     raffia_model_release(model);
     core_free(outcome.reports);
     return code;
