@@ -97,7 +97,7 @@ static void release_range(struct raffia_pool *pool, void *base)
     struct core_error_record cause;
     core_error_save(&cause);
     raffia_status status = RAFFIA_ERROR_DRIVER;
-    for (int i = 0; status && i < POOL_UNDO_ATTEMPTS; i++)
+    for (int i = 0; status && i < POOL_DRIVER_ATTEMPTS; i++)
         status = pool->device.driver->range_release(pool->device.index, base, pool->range_bytes);
     if (status)
         core_log_error("pool '%s': %zu bytes of addresses at %p could not be released: %s",
@@ -234,7 +234,7 @@ static bool return_chunks(struct raffia_pool *pool)
     for (size_t i = 0; pool->store && i < pool->slot_count; i++) {
         struct pool_slot *slot = &pool->slots[i];
         raffia_status status = slot->state == POOL_SLOT_ABSENT ? RAFFIA_OK : RAFFIA_ERROR_DRIVER;
-        for (int attempt = 0; status && attempt < POOL_UNDO_ATTEMPTS; attempt++)
+        for (int attempt = 0; status && attempt < POOL_DRIVER_ATTEMPTS; attempt++)
             status = page_store_return(pool->store, &slot->loan);
         if (status)
             core_log_error("pool '%s': a chunk of %zu bytes could not be given back: %s",

@@ -16,8 +16,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* A call that must not fail (an undo, a teardown) is tried this often before it is given up. */
-#define POOL_UNDO_ATTEMPTS 3
+/* A driver call that nobody could make good for (an undo, a teardown, a wait, reading a guard back)
+ * is tried this often before it is given up. */
+#define POOL_DRIVER_ATTEMPTS 3
 
 /* A slot goes ABSENT -> LOANED -> MAPPED and back the same way. It stays LOANED when the step to
  * either side fails; the next growth or trim that passes takes it along. */
