@@ -72,6 +72,8 @@ struct driver_chunk_spec {
     enum driver_handle_type handle; /* how it can be exported; fixed at creation */
     int numa_node;                  /* -1: where the kernel likes */
     unsigned threads;               /* that fill pages; at least 1 */
+    size_t total_bytes; /* what the caller lacks in all, this chunk included, for advice in a
+                           refusal; 0 = this chunk is all */
 };
 
 /* What page_size_of() found out about an address range. */

@@ -227,6 +227,9 @@ enum pool_view {
 bool pool_find_window(struct raffia_pool *pool, const struct space_request *request,
                       enum pool_view view, struct pool_interval *best);
 
+/* Growth lock held: bytes of the ABSENT slots that the interval touches. */
+size_t pool_absent_bytes(const struct raffia_pool *pool, const struct pool_interval *interval);
+
 /* Growth lock held, pool lock not: puts chunks behind the absent slots of the interval, all or
  * none. */
 raffia_status pool_fill(struct raffia_pool *pool, const struct pool_interval *interval,
