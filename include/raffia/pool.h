@@ -35,7 +35,8 @@ typedef enum raffia_pool_flags {
     RAFFIA_POOL_REMAPPABLE = 1u << 0, /**< chunks can be moved to other addresses */
     RAFFIA_POOL_SHAREABLE = 1u << 1,  /**< chunks can be exported to other processes */
     RAFFIA_POOL_GUARD = 1u << 2,      /**< a guard behind each block: see raffia_guard_report */
-    RAFFIA_POOL_FIXED = 1u << 3,      /**< the initial size is all there is: no growth */
+    RAFFIA_POOL_FIXED = 1u << 3,      /**< the initial size is all there is: no growth, and nothing
+                                           is given back before the end */
 } raffia_pool_flags;
 
 /** How a pool is made. All zero (but struct_size) is a good pool. */
@@ -47,11 +48,13 @@ typedef struct raffia_pool_options {
     size_t page_size;        /**< page size to start the ladder at, bytes: 2 MiB or 1 GiB; 0 = the
                                   setting `page_size`, 2 MiB */
     size_t initial_bytes;    /**< mapped and verified at creation; 0 = the maximum for a pool of
-                                  default size, else one chunk; #RAFFIA_NONE = nothing yet */
+                                  default size and for a fixed one, else one chunk; #RAFFIA_NONE =
+                                  nothing yet, which a fixed pool cannot begin with */
     size_t maximum_bytes;   /**< limit; 0 = the larger of initial_bytes and the default share of the
                                  device (8 %, at most 16 GiB, at most what is free; settings
                                  `pool_share`, `pool_maximum` and
-                                 `device_parameters`) */
+                                 `device_parameters`). Of a fixed pool it is the initial size: 0,
+                                 or the same in whole pages */
     size_t chunk_bytes;     /**< unit of growth, trimming and remapping; 0 = chosen (256 MiB, or if
                                  that is less the initial size, or without one the limit); rounded
                                  up to whole pages */
@@ -71,7 +74,7 @@ typedef struct raffia_pool_stats {
     size_t requested_bytes;    /**< what callers asked for */
     size_t free_bytes;         /**< mapped and not handed out */
     size_t largest_free_bytes; /**< largest block that could be served without growing */
-    size_t idle_bytes;         /**< whole chunks that a trim would give back */
+    size_t idle_bytes;         /**< whole chunks that a trim would give back; 0 if fixed */
     size_t maximum_bytes;      /**< limit of reserved_bytes */
     size_t address_bytes;      /**< virtual addresses reserved */
     size_t peak_in_use_bytes;
@@ -253,7 +256,7 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_walk(raffia_pool *pool,
                                                            void *context);
 
 /**
- * @brief Gives whole idle chunks back to the system.
+ * @brief Gives whole idle chunks back to the system. A fixed pool keeps its own: nothing happens.
  * @param pool       the pool
  * @param keep_bytes stop when no more than this is mapped
  * @param released_p receives the bytes given back; may be NULL
@@ -266,7 +269,8 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_trim(raffia_pool *pool, si
  *        live stays, and the pool does not grow until it is below the limit again.
  *
  * A pool grows by whole chunks: a part of the limit that is less than a chunk goes unused.
- * @return #RAFFIA_ERROR_LIMIT if @p maximum_bytes exceeds the addresses reserved at creation
+ * @return #RAFFIA_ERROR_LIMIT if @p maximum_bytes exceeds the addresses reserved at creation,
+ *         #RAFFIA_ERROR_UNSUPPORTED for a fixed pool
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_set_maximum(raffia_pool *pool,
                                                                   size_t maximum_bytes);

@@ -58,6 +58,10 @@ static raffia_status read_request(const raffia_pool_options *options, struct req
     if (o->maximum_bytes == RAFFIA_NONE || o->chunk_bytes == RAFFIA_NONE)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "a pool needs a maximum and a chunk size; 0 chooses them");
+    if (o->flags & RAFFIA_POOL_FIXED && o->initial_bytes == RAFFIA_NONE)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "a fixed pool without initial bytes could never serve one: give it "
+                          "initial_bytes, or 0 for all of its maximum");
     request->mode = mode_of(o->pages);
     request->page_size = o->page_size ? o->page_size : core_setting_size(CORE_SETTING_PAGE_SIZE);
     if (!core_is_power_of_two(request->page_size) || request->page_size < GRANULE_DEFAULT)
@@ -103,14 +107,20 @@ static raffia_status size_plan(const struct request *request, const raffia_devic
                           "a pool of %zu to %zu bytes in chunks of %zu exceeds the address space",
                           o->initial_bytes, o->maximum_bytes, o->chunk_bytes);
     chunk = core_min(chunk, maximum);
+    const bool fixed = (o->flags & RAFFIA_POOL_FIXED) != 0;
     if (o->initial_bytes == 0)
-        initial = default_size ? maximum : chunk;
+        initial = default_size || fixed ? maximum : chunk;
     if (initial > maximum)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "the initial size of a pool, %zu, exceeds its maximum, %zu",
                           o->initial_bytes, o->maximum_bytes);
     plan->initial_bytes = initial;
-    plan->maximum_bytes = o->flags & RAFFIA_POOL_FIXED ? core_max(initial, unit) : maximum;
+    if (fixed && !default_size && initial < maximum)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "a fixed pool does not grow from its initial size, %zu, to a maximum of "
+                          "%zu: give one of the two, or RAFFIA_POOL_FIXED up",
+                          o->initial_bytes, o->maximum_bytes);
+    plan->maximum_bytes = fixed ? initial : maximum;
     plan->chunk_bytes = core_min(chunk, plan->maximum_bytes);
     return RAFFIA_OK;
 }

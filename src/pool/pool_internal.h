@@ -124,6 +124,13 @@ static inline size_t pool_end_slot(const struct raffia_pool *pool,
     return (interval->offset + interval->bytes - 1) / pool->chunk_bytes + 1;
 }
 
+/* Whether the interval, which may be NULL, touches the slot. */
+static inline bool pool_is_spared(const struct raffia_pool *pool, size_t slot,
+                                  const struct pool_interval *spared)
+{
+    return spared && slot >= pool_first_slot(pool, spared) && slot < pool_end_slot(pool, spared);
+}
+
 /* ---- entering (pool.c) ---------------------------------------------------------------------- */
 
 /* NULL is not. */
@@ -276,8 +283,9 @@ size_t pool_budget(struct raffia_pool *pool);
 /* Both locks held: makes the page report agree with the slots. */
 void pool_refresh_report(struct raffia_pool *pool);
 
-/* Pool lock held: bytes of whole slots that are present and free. */
-size_t pool_idle_bytes(struct raffia_pool *pool);
+/* Pool lock held: bytes of whole slots that are present and free, outside `spared` (may be NULL);
+ * none in a fixed pool, which keeps what it has. */
+size_t pool_idle_bytes(struct raffia_pool *pool, const struct pool_interval *spared);
 
 /* No lock held. Says in a sentence why a request cannot be served. `device_says` is the driver's
  * own sentence, or NULL if the driver was not the one to refuse. */

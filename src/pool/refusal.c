@@ -17,7 +17,7 @@ static struct shortage gather_shortage(struct raffia_pool *pool)
     core_lock_take(&pool->lock);
     pool->failures++;
     space_query(pool->space, &shortage.space);
-    shortage.idle_bytes = pool_idle_bytes(pool);
+    shortage.idle_bytes = pool_idle_bytes(pool, NULL);
     shortage.mapped_bytes = pool->mapped_bytes;
     shortage.maximum_bytes = pool->maximum_bytes;
     core_lock_leave(&pool->lock);

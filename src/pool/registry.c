@@ -125,17 +125,20 @@ static bool trim(void *context, raffia_pool *pool)
 }
 
 struct idleness {
-    const struct pool_need *need;
+    struct driver_device device;
+    const struct pool_need *need; /* only pools that can help it count; NULL = all of the device */
     size_t bytes;
 };
 
-static bool add_helpful(void *context, raffia_pool *pool)
+static bool add_idle(void *context, raffia_pool *pool)
 {
     struct idleness *idleness = context;
-    if (!can_help(pool, idleness->need))
+    const bool counts =
+        idleness->need ? can_help(pool, idleness->need) : same_device(pool, idleness->device);
+    if (!counts)
         return true;
     core_lock_take(&pool->lock);
-    idleness->bytes += pool_idle_bytes(pool);
+    idleness->bytes += pool_idle_bytes(pool, NULL);
     core_lock_leave(&pool->lock);
     return true;
 }
@@ -146,7 +149,7 @@ static bool is_worthwhile(const struct pool_need *need)
 {
     struct idleness idleness = {.need = need};
     raffia_device_info info;
-    pool_registry_for_each(add_helpful, &idleness);
+    pool_registry_for_each(add_idle, &idleness);
     if (!idleness.bytes || need->device.driver->device_info(need->device.index, &info))
         return false;
     if (need->kind == RAFFIA_PAGE_HUGETLB)
@@ -171,25 +174,9 @@ bool pool_others_make_room(const struct raffia_pool *pool, size_t bytes)
     return pool_registry_trim(&need) > 0;
 }
 
-struct sum {
-    struct driver_device device;
-    size_t bytes;
-};
-
-static bool add_idle(void *context, raffia_pool *pool)
-{
-    struct sum *sum = context;
-    if (!same_device(pool, sum->device))
-        return true;
-    core_lock_take(&pool->lock);
-    sum->bytes += pool_idle_bytes(pool);
-    core_lock_leave(&pool->lock);
-    return true;
-}
-
 size_t pool_registry_idle_bytes(struct driver_device device)
 {
-    struct sum sum = {.device = device};
-    pool_registry_for_each(add_idle, &sum);
-    return sum.bytes;
+    struct idleness idleness = {.device = device};
+    pool_registry_for_each(add_idle, &idleness);
+    return idleness.bytes;
 }

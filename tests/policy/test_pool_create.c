@@ -274,6 +274,23 @@ static void bad_options_are_refused_by_name(void **state)
     refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "struct_size");
 }
 
+static void a_fixed_pool_has_one_size(void **state)
+{
+    (void)state;
+    use_host_like_device(NULL, 0);
+    raffia_pool_options options = small_pool();
+    options.flags = RAFFIA_POOL_FIXED;
+    refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "a fixed pool does not grow");
+    options.initial_bytes = RAFFIA_NONE;
+    refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "a fixed pool without initial bytes");
+    options.initial_bytes = 0;
+    assert_int_equal(stats_of(&options).reserved_bytes, 32 * MIB);
+    options.initial_bytes = 32 * MIB - 1; /* the same in whole pages */
+    assert_int_equal(stats_of(&options).reserved_bytes, 32 * MIB);
+    options.maximum_bytes = 0;
+    assert_int_equal(stats_of(&options).maximum_bytes, 32 * MIB);
+}
+
 static void devices_are_described_by_name(void **state)
 {
     (void)state;
@@ -387,6 +404,7 @@ int main(void)
         cmocka_unit_test_setup(sizes_default_to_a_share_of_the_device, reset),
         cmocka_unit_test_setup(a_page_wide_granule_survives_the_fall_to_small_pages, reset),
         cmocka_unit_test_setup(bad_options_are_refused_by_name, reset),
+        cmocka_unit_test_setup(a_fixed_pool_has_one_size, reset),
         cmocka_unit_test_setup(devices_are_described_by_name, reset),
         cmocka_unit_test_setup(b4_a_new_pool_takes_what_others_hold_idle_before_it_fails, reset),
         cmocka_unit_test_setup(b4_a_step_down_the_ladder_comes_before_taking_from_others, reset),

@@ -138,6 +138,15 @@ static void a_fixed_pool_stays_as_it_is(void **state)
     assert_error_mentions("fixed pool");
     assert_int_equal(stats_of(pool).chunks, 2);
     must_free(pool, all);
+
+    size_t released = 1;
+    assert_ok(raffia_pool_trim(pool, 0, &released));
+    assert_int_equal(released, 0);
+    assert_int_equal(stats_of(pool).idle_bytes, 0);
+    assert_status(RAFFIA_ERROR_UNSUPPORTED, raffia_pool_set_maximum(pool, 0));
+    assert_error_mentions("fixed pool");
+    all = must_alloc(pool, 2 * TEST_CHUNK);
+    must_free(pool, all);
     drop_pool(pool);
 }
 
