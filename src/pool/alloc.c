@@ -57,7 +57,8 @@ raffia_status pool_take(struct raffia_pool *pool, const struct space_request *re
     raffia_status status = allocate_mapped(pool, request, block);
     if (status != RAFFIA_ERROR_OUT_OF_MEMORY)
         return status;
-    return pool->flags & RAFFIA_POOL_FIXED ? pool_refuse_request(pool, bytes, NULL)
+    const struct pool_refusal refusal = {.bytes = bytes, .request = request};
+    return pool->flags & RAFFIA_POOL_FIXED ? pool_refuse_request(pool, &refusal)
                                            : pool_grow_for_request(pool, request, block);
 }
 

@@ -128,6 +128,12 @@ raffia_status pool_grow_for_request(struct raffia_pool *pool, const struct space
         outcome = grow(&growth, &status);
     if (outcome == OUTCOME_DONE)
         return status;
-    return pool_refuse_request(pool, request->bytes - pool->guard_bytes,
-                               growth.device_refused ? growth.refusal.text : NULL);
+    const bool gave_up = outcome == OUTCOME_AGAIN;
+    const struct pool_refusal refusal = {
+        .bytes = request->bytes - pool->guard_bytes,
+        .request = request,
+        .device_says = growth.device_refused && !gave_up ? growth.refusal.text : NULL,
+        .gave_up = gave_up,
+    };
+    return pool_refuse_request(pool, &refusal);
 }

@@ -287,9 +287,16 @@ void pool_refresh_report(struct raffia_pool *pool);
  * none in a fixed pool, which keeps what it has. */
 size_t pool_idle_bytes(struct raffia_pool *pool, const struct pool_interval *spared);
 
-/* No lock held. Says in a sentence why a request cannot be served. `device_says` is the driver's
- * own sentence, or NULL if the driver was not the one to refuse. */
-raffia_status pool_refuse_request(struct raffia_pool *pool, size_t bytes, const char *device_says);
+/* Why a request cannot be served. */
+struct pool_refusal {
+    size_t bytes;                        /* asked for */
+    const struct space_request *request; /* as the space saw it, guard included */
+    const char *device_says; /* the driver's own sentence; NULL if it was not the one to refuse */
+    bool gave_up;            /* others took what was found, again and again */
+};
+
+/* No lock held. Says so in a sentence. */
+raffia_status pool_refuse_request(struct raffia_pool *pool, const struct pool_refusal *refusal);
 
 /* Why an address is no live block. Gathered under the lock, said after it. */
 struct pool_bad_address {

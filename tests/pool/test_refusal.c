@@ -150,6 +150,30 @@ static void a_fixed_pool_stays_as_it_is(void **state)
     drop_pool(pool);
 }
 
+static void advice_counts_the_guard_and_the_alignment(void **state)
+{
+    (void)state;
+    void *none = NULL;
+    struct pool_plan plan = small_plan();
+    plan.initial_bytes = plan.maximum_bytes = 4 * TEST_CHUNK;
+    plan.flags = RAFFIA_POOL_GUARD;
+    raffia_pool *pool = make_pool(&plan);
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, raffia_pool_alloc(pool, 4 * TEST_CHUNK, 0, &none));
+    assert_error_mentions("1048576 bytes and a guard (1.00 MiB in all): 1 MiB are free");
+    assert_error_mentions("raise its maximum_bytes");
+    assert_null(strstr(raffia_last_error(), "in pieces"));
+    drop_pool(pool);
+
+    pool = make_pool_of(TEST_CHUNK, TEST_CHUNK);
+    void *block = must_alloc(pool, TEST_GRANULE);
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY,
+                  raffia_pool_alloc(pool, TEST_CHUNK / 4, TEST_CHUNK, &none));
+    assert_error_mentions("at a multiple of 256 KiB");
+    assert_error_mentions("not at that alignment");
+    must_free(pool, block);
+    drop_pool(pool);
+}
+
 static void a_device_that_says_nothing_of_its_memory_is_no_obstacle(void **state)
 {
     (void)state;
@@ -201,6 +225,7 @@ int main(void)
         TEST(out_of_memory_says_what_there_is_and_what_to_do),
         TEST(fragmented_memory_is_called_so),
         TEST(a_fixed_pool_stays_as_it_is),
+        TEST(advice_counts_the_guard_and_the_alignment),
         TEST(a_device_that_says_nothing_of_its_memory_is_no_obstacle),
         TEST(a_damaged_pool_is_found_out_and_frozen),
     };
