@@ -241,6 +241,8 @@ static raffia_status load_once(const struct arguments *arguments, raffia_model *
     }
     raffia_status status = raffia_model_load(arguments->path, &options, model_p);
     cli_progress_end(&progress);
+    if (status == RAFFIA_ERROR_CANCELLED && cli_interrupted())
+        return core_error_prefix("interrupted");
     return status;
 }
 
