@@ -16,10 +16,6 @@
 
 #define GRANULE_DEFAULT 256u
 
-/* A granule of a page is not less than this, whatever the ladder falls to: who asks for it relies
- * on addresses that are aligned to huge pages. */
-#define PAGE_GRANULE_MIN ((size_t)2 << 20)
-
 #define FLAGS_KNOWN                                                                                \
     (RAFFIA_POOL_REMAPPABLE | RAFFIA_POOL_SHAREABLE | RAFFIA_POOL_GUARD | RAFFIA_POOL_FIXED)
 
@@ -125,11 +121,13 @@ static raffia_status size_plan(const struct request *request, const raffia_devic
     return RAFFIA_OK;
 }
 
+/* A granule of a page stays aligned to huge pages, whatever the ladder falls to: who asks for it
+ * relies on that. */
 static size_t granule_for(const struct request *request, raffia_page_offer rung)
 {
     if (request->granule)
         return request->granule;
-    return core_max(rung.size, core_min(request->page_size, PAGE_GRANULE_MIN));
+    return core_max(rung.size, core_min(request->page_size, POOL_HUGE_ALIGNMENT));
 }
 
 static raffia_status make_plan(const struct request *request, struct driver_device device,

@@ -9,9 +9,6 @@
 
 #include <assert.h>
 
-/* The least alignment of a range: a huge page on every device there is. */
-#define POOL_LEAST_ALIGNMENT ((size_t)2 << 20)
-
 /* How often a range is asked for before a driver that misaligns it is given up. */
 #define POOL_RESERVE_ATTEMPTS 3
 
@@ -112,7 +109,7 @@ static raffia_status reserve_range(struct raffia_pool *pool, raffia_fallback_rea
 {
     const struct driver_device device = pool->device;
     const size_t alignment =
-        core_max(core_max(pool->page_size, POOL_LEAST_ALIGNMENT), pool->largest_alignment);
+        core_max(core_max(pool->page_size, POOL_HUGE_ALIGNMENT), pool->largest_alignment);
     void *misaligned[POOL_RESERVE_ATTEMPTS];
     int refused = 0;
     raffia_status status = RAFFIA_OK;
