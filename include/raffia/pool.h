@@ -39,11 +39,15 @@ typedef enum raffia_pool_flags {
                                            is given back before the end */
 } raffia_pool_flags;
 
+/** Most bytes of a pool's name. */
+#define RAFFIA_POOL_NAME_MAX 63u
+
 /** How a pool is made. All zero (but struct_size) is a good pool. */
 typedef struct raffia_pool_options {
     size_t struct_size;      /**< sizeof(raffia_pool_options) */
     const char *device;      /**< see device.h; NULL = default device */
-    const char *name;        /**< for logs and metrics; copied; NULL = "pool" */
+    const char *name;        /**< for logs and metrics; copied; at most #RAFFIA_POOL_NAME_MAX bytes;
+                                  NULL = "pool" */
     raffia_pages_mode pages; /**< see above */
     size_t page_size;        /**< page size to start the ladder at, bytes: 2 MiB or 1 GiB; 0 = the
                                   setting `page_size`, 2 MiB */
@@ -64,7 +68,8 @@ typedef struct raffia_pool_options {
     unsigned flags;         /**< #raffia_pool_flags */
     unsigned threads;       /**< threads that fill pages; 0 = the setting `threads`: one for each
                                  CPU, at most 16 */
-    int numa_node_plus_one; /**< NUMA node to bind to, plus one; 0 = where the kernel likes */
+    int numa_node_plus_one; /**< NUMA node to bind to, plus one; 0 = where the kernel likes. That
+                                 there is such a node is found out when memory is mapped */
 } raffia_pool_options;
 
 /** What a pool holds now. A snapshot: the fields agree with each other. */
@@ -142,8 +147,9 @@ RAFFIA_BEGIN_DECLS
  * @param pool_p  receives the pool, with one owner
  * @return #RAFFIA_ERROR_NO_HUGE_PAGES with pages `on` and none to be had,
  *         #RAFFIA_ERROR_OUT_OF_MEMORY, #RAFFIA_ERROR_UNSUPPORTED for flags that the device cannot
- *         honour, #RAFFIA_ERROR_NOT_FOUND for the device, #RAFFIA_ERROR_INVALID_ARGUMENT.
- *         Nothing is left behind on failure.
+ *         honour, #RAFFIA_ERROR_NOT_FOUND for the device or the NUMA node,
+ *         #RAFFIA_ERROR_OVERFLOW for sizes beyond the address space,
+ * #RAFFIA_ERROR_INVALID_ARGUMENT. Nothing is left behind on failure.
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_create(const raffia_pool_options *options,
                                                              raffia_pool **pool_p);

@@ -14,6 +14,8 @@
 #include "pool/pool.h"
 #include "pool/registry.h"
 
+#include <string.h>
+
 #define GRANULE_DEFAULT 256u
 
 #define FLAGS_KNOWN                                                                                \
@@ -53,7 +55,14 @@ static raffia_status read_request(const raffia_pool_options *options, struct req
                           o->numa_node_plus_one - 1);
     if (o->maximum_bytes == RAFFIA_NONE || o->chunk_bytes == RAFFIA_NONE)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
-                          "a pool needs a maximum and a chunk size; 0 chooses them");
+                          "a pool cannot have %s of %zu bytes, which is all there are addresses "
+                          "for and stands for none; 0 chooses it",
+                          o->maximum_bytes == RAFFIA_NONE ? "a maximum" : "chunks", RAFFIA_NONE);
+    if (o->name && strlen(o->name) > RAFFIA_POOL_NAME_MAX)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "a pool's name has at most %u bytes, and '%.*s...' has %zu",
+                          RAFFIA_POOL_NAME_MAX, (int)RAFFIA_POOL_NAME_MAX / 2, o->name,
+                          strlen(o->name));
     if (o->flags & RAFFIA_POOL_FIXED && o->initial_bytes == RAFFIA_NONE)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "a fixed pool without initial bytes could never serve one: give it "
@@ -77,9 +86,13 @@ static raffia_status read_request(const raffia_pool_options *options, struct req
     return RAFFIA_OK;
 }
 
-static bool round_up(size_t *bytes, size_t unit)
+static raffia_status round_up(size_t *bytes, size_t unit, const char *what)
 {
-    return core_align_up(*bytes, unit, bytes);
+    if (core_align_up(*bytes, unit, bytes))
+        return RAFFIA_OK;
+    return core_error(RAFFIA_ERROR_OVERFLOW,
+                      "%s of a pool, %zu bytes in whole pages of %zu, exceeds the address space",
+                      what, *bytes, unit);
 }
 
 /* Sizes for one rung. All are multiples of its page size and of the granule. */
@@ -96,12 +109,16 @@ static raffia_status size_plan(const struct request *request, const raffia_devic
     if (default_size)
         maximum = core_max(initial, policy_default_pool_bytes(info, parameters.pool_share,
                                                               parameters.pool_maximum, unit));
+    raffia_status status = round_up(&initial, unit, "the initial size");
+    if (!status)
+        status = round_up(&maximum, unit, "the maximum");
+    if (status)
+        return status;
     size_t chunk =
         o->chunk_bytes ? o->chunk_bytes : policy_chunk_bytes(initial ? initial : maximum, unit);
-    if (!round_up(&chunk, unit) || !round_up(&maximum, unit) || !round_up(&initial, unit))
-        return core_error(RAFFIA_ERROR_OVERFLOW,
-                          "a pool of %zu to %zu bytes in chunks of %zu exceeds the address space",
-                          o->initial_bytes, o->maximum_bytes, o->chunk_bytes);
+    status = round_up(&chunk, unit, "the chunk size");
+    if (status)
+        return status;
     chunk = core_min(chunk, maximum);
     const bool fixed = (o->flags & RAFFIA_POOL_FIXED) != 0;
     if (o->initial_bytes == 0)
