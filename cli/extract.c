@@ -130,6 +130,11 @@ void extract_plan_free(struct extract_plan *plan)
     *plan = (struct extract_plan){0};
 }
 
+static raffia_status write_tensor(const raffia_tensor *tensor, const char *file)
+{
+    return output_write_whole(file, tensor->data, tensor->bytes);
+}
+
 raffia_status extract_tensors(const raffia_model *model, const struct extract_plan *plan)
 {
     raffia_status status = RAFFIA_OK;
@@ -137,8 +142,8 @@ raffia_status extract_tensors(const raffia_model *model, const struct extract_pl
         const struct extract_item *item = &plan->items[i];
         /* The model may be another than the one that was looked at first. */
         const raffia_tensor *tensor = raffia_model_tensor(model, item->name);
-        status = tensor ? output_write_whole(item->file, tensor->data, tensor->bytes)
-                        : no_tensor(item->name, strlen(item->name));
+        status =
+            tensor ? write_tensor(tensor, item->file) : no_tensor(item->name, strlen(item->name));
     }
     return status;
 }

@@ -9,6 +9,7 @@
 #include "cli/load_report.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "core/checked.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/parallel.h"
@@ -105,6 +106,14 @@ static raffia_pages_mode parse_pages(struct argp_state *state, const char *text)
     return modes[cli_option_choice(state, "--pages", text, pages_words)];
 }
 
+static size_t parse_page_size(struct argp_state *state, const char *text)
+{
+    size_t bytes = cli_option_size(state, "--page-size", text, (size_t)4 << 10, (size_t)1 << 30);
+    if (!core_is_power_of_two(bytes))
+        argp_error(state, "--page-size: %s is not a power of two; 2MiB and 1GiB are usual", text);
+    return bytes;
+}
+
 static raffia_reader parse_reader(struct argp_state *state, const char *text)
 {
     static const raffia_reader readers[] = {RAFFIA_READER_AUTO, RAFFIA_READER_BUFFERED,
@@ -175,7 +184,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         options->pages = parse_pages(state, text);
         return 0;
     case KEY_PAGE_SIZE:
-        options->page_size = cli_option_size(state, "--page-size", text, 1, (size_t)1 << 30);
+        options->page_size = parse_page_size(state, text);
         return 0;
     case KEY_READER:
         options->reader = parse_reader(state, text);
@@ -186,7 +195,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
             (unsigned)cli_option_count(state, "--threads", text, 1, CORE_THREADS_MAX);
         return 0;
     case KEY_BUDGET:
-        options->budget_bytes = cli_option_size(state, "--budget", text, 1, SIZE_MAX - 1);
+        options->budget_bytes =
+            cli_option_size(state, "--budget", text, CORE_LOAD_BUDGET_MIN, PTRDIFF_MAX);
         return 0;
     case KEY_TENSOR:
         add_text(state, &arguments->patterns, text);

@@ -271,6 +271,8 @@ def test_only_a_regular_file_is_replaced(plain, tmp_path):
         ["a", "--repeat", "0"],
         ["a", "--repeat", "1e3"],
         ["a", "--page-size", "2GiB"],
+        ["a", "--page-size", "3MiB"],
+        ["a", "--budget", "1"],
         ["a", "--stall-timeout", "1.5"],
         ["a", "--extract", "name"],
         ["a", "--extract", "=file"],
