@@ -19,7 +19,7 @@ static const char documentation[] =
     "\v"
     "One model that stays wants its weights x 1.2; models that rotate want the sum of their "
     "weights "
-    "x 1.3. One PATH is taken for a model that stays and several for models that rotate, unless "
+    "x 1.3, or if they take turns the largest x 1.2. One PATH is taken for a model that stays and several for models that rotate, unless "
     "told otherwise. Pages are 2 MiB; 1 GiB only if the weights exceed 8 GB, loads come 20 times a "
     "day and more, and the pool takes at most half of the free memory.\n\n"
     "It changes nothing. Commands with sudo are for you to judge: each changes the whole machine "
