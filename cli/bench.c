@@ -57,7 +57,7 @@ int cli_bench(int argc, char **argv)
             argv[1] = benches[i].title;
             return benches[i].run(argc - 1, argv + 1);
         }
-    fprintf(stderr, "raffia bench: there is no benchmark '%s' (raffia bench lists them)\n",
+    fprintf(stderr, "raffia bench: there is no benchmark '%s' (raffia bench --help lists them)\n",
             argv[1]);
     return CLI_USAGE;
 }
