@@ -132,7 +132,7 @@ static raffia_status parse_choice(const struct choice *choices, const char *text
         snprintf(allowed + length, sizeof allowed - length, "%s%s", length ? ", " : "",
                  choice->word);
     }
-    return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%s' is none of %s", text, allowed);
+    return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%.80s' is none of %s", text, allowed);
 }
 
 static raffia_status parse_size(const struct spec *spec, const char *text, size_t *size_p)
@@ -143,11 +143,11 @@ static raffia_status parse_size(const struct spec *spec, const char *text, size_
         return status;
     char least[CORE_SIZE_TEXT_MAX];
     if (size < spec->size_minimum)
-        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%s' is less than the %s needed", text,
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%.80s' is less than the %s needed", text,
                           core_format_size(spec->size_minimum, least));
     if (spec->power_of_two && !core_is_power_of_two(size))
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
-                          "'%s' is not a power of two; 2MiB and 1GiB are usual", text);
+                          "'%.80s' is not a power of two; 2MiB and 1GiB are usual", text);
     *size_p = size;
     return RAFFIA_OK;
 }
@@ -287,7 +287,8 @@ static raffia_status find_setting(const char *name, enum core_setting *setting_p
             *setting_p = (enum core_setting)i;
             return RAFFIA_OK;
         }
-    return core_error(RAFFIA_ERROR_NOT_FOUND, "there is no setting '%s'", name ? name : "(null)");
+    return core_error(RAFFIA_ERROR_NOT_FOUND, "there is no setting '%.80s'",
+                      name ? name : "(null)");
 }
 
 raffia_status raffia_config_set(const char *name, const char *text)

@@ -26,7 +26,7 @@ static const struct unit {
 
 static raffia_status not_a(const char *what, const char *text, const char *example)
 {
-    return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%s' is not %s (write it like %s)", text,
+    return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%.80s' is not %s (write it like %s)", text,
                       what, example);
 }
 
@@ -134,8 +134,8 @@ raffia_status core_parse_share(const char *text, double maximum, double *share_p
     if (!read_percent(text, &percent))
         return not_a("a share", text, "8%");
     if (percent > maximum * 100)
-        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%s' is more than the %g%% allowed", text,
-                          maximum * 100);
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%.80s' is more than the %g%% allowed",
+                          text, maximum * 100);
     *share_p = percent / 100;
     return RAFFIA_OK;
 }

@@ -38,7 +38,7 @@ static raffia_status refuse_name(const char *name, size_t length)
 {
     if (length == 4 && strncmp(name, "cuda", 4) == 0)
         return core_error(RAFFIA_ERROR_UNSUPPORTED,
-                          "device '%s': this version has no CUDA driver; use 'host'", name);
+                          "device '%.40s': this version has no CUDA driver; use 'host'", name);
     return core_error(RAFFIA_ERROR_NOT_FOUND,
                       "there is no device '%.40s'; devices are called 'host' or 'sim:0'", name);
 }

@@ -158,6 +158,18 @@ static void a_buffer_too_small_is_left_alone(void **state)
     assert_string_equal(text, "2MiB");
 }
 
+static void a_long_value_leaves_room_for_the_reason(void **state)
+{
+    (void)state;
+    char text[5000];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, raffia_config_set("pages", text));
+    assert_error_mentions("is none of off, try, on");
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, raffia_config_set("load_budget", text));
+    assert_error_mentions("write it like 64MiB");
+}
+
 static void the_warning_says_which_pages_are_used_then(void **state)
 {
     (void)state;
@@ -310,6 +322,7 @@ int main(void)
         TEST(a_value_too_long_to_keep_is_refused),
         TEST(unknown_names_are_refused),
         TEST(a_buffer_too_small_is_left_alone),
+        TEST(a_long_value_leaves_room_for_the_reason),
         TEST(the_warning_says_which_pages_are_used_then),
         TEST(a_bad_value_in_the_environment_is_warned_of_once),
         TEST(asking_for_the_text_warns_too),

@@ -171,6 +171,11 @@ static void advice_counts_the_guard_and_the_alignment(void **state)
     assert_error_mentions("at a multiple of 256 KiB");
     assert_error_mentions("not at that alignment");
     must_free(pool, block);
+
+    const struct space_request request = {.bytes = 1000};
+    const struct pool_refusal refusal = {.bytes = 1000, .request = &request, .gave_up = true};
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, pool_refuse_request(pool, &refusal));
+    assert_error_mentions("again and again");
     drop_pool(pool);
 }
 

@@ -83,7 +83,9 @@ const char *host_nodes_text(char text[static HOST_ONLINE_MAX])
 size_t host_nodes(int *nodes, size_t capacity)
 {
     char text[HOST_ONLINE_MAX];
-    return parse_list(host_nodes_text(text), nodes, capacity);
+    if (*host_nodes_text(text) == '\0')
+        return 0;
+    return parse_list(text, nodes, capacity);
 }
 
 uint64_t host_node_room(int node)
