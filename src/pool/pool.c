@@ -158,9 +158,11 @@ static raffia_status make_bookkeeping(struct raffia_pool *pool, const struct poo
     const struct space_options options = {pool->range_bytes, pool->granule};
     pool->name = core_strdup(plan->name ? plan->name : "pool");
     pool->slots = pool->name ? core_calloc(pool->slot_count, sizeof *pool->slots) : NULL;
-    if (!pool->slots)
-        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    return space_create(&options, &pool->space);
+    char maximum[CORE_SIZE_TEXT_MAX];
+    if (pool->slots && !space_create(&options, &pool->space))
+        return RAFFIA_OK;
+    return core_error_prefix("pool '%s' of at most %s", plan->name ? plan->name : "pool",
+                             core_format_size(pool->range_bytes, maximum));
 }
 
 static raffia_status map_initial(struct raffia_pool *pool, size_t bytes,

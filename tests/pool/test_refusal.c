@@ -1,4 +1,5 @@
 /* What a pool refuses, and how well it says why. */
+#include "core/fault.h"
 #include "pool/pool_fixture.h"
 #include "pool/pool_internal.h"
 #include "support/cmocka.h"
@@ -179,6 +180,24 @@ static void advice_counts_the_guard_and_the_alignment(void **state)
     drop_pool(pool);
 }
 
+static void bookkeeping_that_does_not_fit_names_the_pool_it_was_for(void **state)
+{
+    (void)state;
+    const struct pool_plan plan = small_plan();
+    raffia_fallback_reason reason;
+    raffia_pool *pool = NULL;
+    bool named = false;
+    for (long n = 1; !pool && n < 100; n++) {
+        core_fault_arm(n);
+        const raffia_status status = pool_create(&plan, &pool, &reason);
+        core_fault_disarm();
+        named |= status && strstr(raffia_last_error(), "pool 'small' of at most 2 MiB: ");
+    }
+    assert_true(named);
+    assert_non_null(pool);
+    drop_pool(pool);
+}
+
 static void a_device_that_says_nothing_of_its_memory_is_no_obstacle(void **state)
 {
     (void)state;
@@ -231,6 +250,7 @@ int main(void)
         TEST(fragmented_memory_is_called_so),
         TEST(a_fixed_pool_stays_as_it_is),
         TEST(advice_counts_the_guard_and_the_alignment),
+        TEST(bookkeeping_that_does_not_fit_names_the_pool_it_was_for),
         TEST(a_device_that_says_nothing_of_its_memory_is_no_obstacle),
         TEST(a_damaged_pool_is_found_out_and_frozen),
     };
