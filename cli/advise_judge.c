@@ -15,9 +15,6 @@
 #define MIB ((size_t)1 << 20)
 #define GIB ((size_t)1 << 30)
 
-#define PERCENT_RESIDENT 120u
-#define PERCENT_ROTATING 130u
-
 #define SAY(field, ...) (void)snprintf((field), sizeof(field), __VA_ARGS__)
 
 static char *next_remark(struct advice *advice)
@@ -79,7 +76,7 @@ static raffia_status size_pool(const struct advise_question *question, size_t pa
 static void explain_pool(const struct advise_question *question, struct advice *advice)
 {
     char weights[CORE_SIZE_TEXT_MAX], pool[CORE_SIZE_TEXT_MAX], page[CORE_SIZE_TEXT_MAX];
-    advice->percent = question->rotate ? PERCENT_ROTATING : PERCENT_RESIDENT;
+    advice->percent = question->rotate ? POLICY_ROTATING_PERCENT : POLICY_RESIDENT_PERCENT;
     SAY(advice->arithmetic, "%s of weights x 1.%u = %s (%zu bytes, whole pages of %s)",
         core_format_size(advice->weight_bytes, weights), advice->percent / 10 % 10,
         core_format_size(advice->pool_bytes, pool), advice->pool_bytes,
@@ -138,12 +135,32 @@ static void suggest_transparent(const struct host_facts *facts, struct advice *a
         COMMAND(advice, "echo madvise | sudo tee %s", facts->thp.anonymous_path);
 }
 
-static void suggest_pages(const struct host_facts *facts, struct advice *advice)
+/* Models of which only one is needed at a time do with room for the largest. */
+static void suggest_turns(const struct advise_question *question, uint64_t room,
+                          struct advice *advice)
+{
+    char turns[CORE_SIZE_TEXT_MAX];
+    size_t largest = 0;
+    for (size_t i = 0; i < question->count; i++)
+        largest = core_max(largest, question->weights[i]);
+    if (question->count < 2 ||
+        !policy_resident_model_bytes(largest, advice->page_size, &advice->turns_bytes))
+        return;
+    REMARK(advice,
+           "if they take turns, each released before the next is loaded, the largest x 1.%u will "
+           "do: a pool of %s (%zu bytes)%s",
+           POLICY_RESIDENT_PERCENT / 10 % 10, core_format_size(advice->turns_bytes, turns),
+           advice->turns_bytes, advice->turns_bytes <= room ? ", for which there is room" : "");
+}
+
+static void suggest_pages(const struct advise_question *question, const struct host_facts *facts,
+                          struct advice *advice)
 {
     const struct host_hugetlb_pool *pool = find_pool(facts, advice->page_size);
     char need[CORE_SIZE_TEXT_MAX], have[CORE_SIZE_TEXT_MAX];
     uint64_t room = room_for(facts, advice->page_size);
     advice->fits = advice->pool_bytes <= room;
+    suggest_turns(question, room, advice);
     if (!advice->fits) {
         REMARK(advice,
                "the pool needs %s and %s are free: keep fewer models in memory, or free some; no "
@@ -216,7 +233,7 @@ raffia_status advise_judge(const struct advise_question *question, const struct 
     if (status)
         return status;
     explain_pool(question, advice);
-    suggest_pages(facts, advice);
+    suggest_pages(question, facts, advice);
     expect(question, advice);
     return RAFFIA_OK;
 }

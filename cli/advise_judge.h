@@ -38,7 +38,8 @@ struct advise_expectation {
 struct advice {
     size_t weight_bytes;
     size_t pool_bytes;
-    unsigned percent; /* of the weights, before rounding up to whole pages */
+    size_t turns_bytes; /* a pool that does if several models take turns; 0 for one model */
+    unsigned percent;   /* of the weights, before rounding up to whole pages */
     char arithmetic[ADVISE_TEXT_MAX];
     char why[ADVISE_TEXT_MAX];
     size_t page_size;

@@ -33,8 +33,8 @@ static void print_text(const struct advise_report *report)
     for (size_t i = 0; i < advice->remark_count; i++)
         printf("  note: %s\n", advice->remarks[i]);
     printf("settings\n  RAFFIA_PAGES=try RAFFIA_PAGE_SIZE=%s\n", PAGE_SIZE_TEXT(advice));
-    printf("  the pool's size: umd_huge_page_pool_init(device, %zu), or as initial_bytes of "
-           "raffia_pool_create()\n",
+    printf("  in the program: raffia_pool_create() with initial_bytes = %zu, and the pool in "
+           "raffia_load_options\n",
            advice->pool_bytes);
     printf("what to expect (" SEED_LABEL ")\n");
     for (size_t i = 0; i < advice->expectation_count; i++)
@@ -84,6 +84,8 @@ static raffia_status print_json(const struct advise_report *report)
     cli_json_text(pool, "arithmetic", advice->arithmetic);
     cli_json_text(pool, "why", advice->why);
     cli_json_flag(pool, "fits", advice->fits);
+    cli_json_set(pool, "bytes_if_they_take_turns",
+                 advice->turns_bytes ? json_integer((json_int_t)advice->turns_bytes) : json_null());
     cli_json_set(root, "pool", pool);
     cli_json_count(page, "size", advice->page_size);
     cli_json_text(page, "why", advice->page_why);

@@ -45,7 +45,11 @@ static void print_usage(FILE *stream)
 
 int cli_bench(int argc, char **argv)
 {
-    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    if (argc < 2) {
+        print_usage(stderr);
+        return CLI_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_usage(stdout);
         return CLI_OK;
     }
@@ -54,7 +58,7 @@ int cli_bench(int argc, char **argv)
             argv[1] = benches[i].title;
             return benches[i].run(argc - 1, argv + 1);
         }
-    fprintf(stderr, "raffia bench: there is no benchmark '%s' (raffia bench lists them)\n",
+    fprintf(stderr, "raffia bench: there is no benchmark '%s' (raffia bench --help lists them)\n",
             argv[1]);
     return CLI_USAGE;
 }

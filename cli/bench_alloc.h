@@ -37,7 +37,7 @@ raffia_status bench_alloc_standing_round(struct bench_alloc *bench, raffia_pool 
 void bench_alloc_first_add(struct bench_alloc *bench);
 
 /* bench_alloc_many.c: many pairs of allocation and free, from the standing pool itself, and then,
- * when that is gone, from one like it by seed B's calls, and from the system. */
+ * when that is gone, from one like it by the calls of raffia/umd.h, and from the system. */
 raffia_status bench_alloc_pair_rows(struct bench_alloc *bench);
 raffia_status bench_alloc_direct_round(struct bench_alloc *bench, raffia_pool *pool, bool warm_up);
 raffia_status bench_alloc_pair_round(struct bench_alloc *bench, bool warm_up);

@@ -8,7 +8,7 @@
 
 #include <raffia/pool.h>
 
-/* Seed B's calls, with the pool of bench_umd_open(). */
+/* The calls of raffia/umd.h, with the pool of bench_umd_open(). */
 struct pair_way pair_way_umd(void);
 
 /* Blocks of a pool, without those calls. */

@@ -1,6 +1,6 @@
 /*
- * The pool that benchmarks take memory from: seed B's, whose blocks are whole pages and whose size
- * is fixed.
+ * The pool that benchmarks take memory from: as that of a device number (raffia/umd.h) its blocks
+ * are whole pages; its size is fixed.
  */
 #ifndef CLI_BENCH_POOL_H
 #define CLI_BENCH_POOL_H

@@ -1,5 +1,5 @@
 /*
- * Seed B's pool by its own calls (raffia/umd.h), on this machine's memory.
+ * The pool of a device number, by the calls of raffia/umd.h, on this machine's memory.
  */
 #ifndef CLI_BENCH_UMD_H
 #define CLI_BENCH_UMD_H

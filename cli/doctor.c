@@ -102,8 +102,9 @@ static void print_finding(const struct doctor_finding *finding)
     printf("%-8s %s: %s\n", level_name(finding->level), finding->topic, finding->what);
     if (finding->why[0])
         printf("         why: %s\n", finding->why);
+    /* Nothing is to be mended where all is well; there may be more to be had. */
     if (finding->fix[0])
-        printf("         fix: %s\n", finding->fix);
+        printf("         %s: %s\n", finding->level == DOCTOR_OK ? "more" : "fix", finding->fix);
 }
 
 static void print_trial(const struct doctor_trial *trial)
@@ -203,7 +204,7 @@ static json_t *json_facts(const struct examination *examination)
     cli_json_count(object, "huge_blocks_bytes", facts->huge_blocks_bytes);
     set_known(object, "locked_memory_limit", facts->locked_memory_limit);
     cli_json_flag(object, "madv_populate_write", examination->features.populate);
-    cli_json_flag(object, "cachestat", examination->features.cachestat);
+    cli_json_flag(object, "cachestat", examination->features.cachestat_error == 0);
     cli_json_flag(object, "pagemap_scan", facts->pagemap_scan);
     return object;
 }

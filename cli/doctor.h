@@ -32,8 +32,8 @@ struct doctor_findings {
 
 /* What the kernel can do, tried out rather than told from its version. */
 struct doctor_features {
-    bool populate;  /* MADV_POPULATE_WRITE, Linux 5.14 */
-    bool cachestat; /* Linux 6.5 */
+    bool populate;       /* MADV_POPULATE_WRITE, Linux 5.14 */
+    int cachestat_error; /* errno of cachestat, Linux 6.5; 0 = it works */
 };
 
 void doctor_features_probe(struct doctor_features *features);

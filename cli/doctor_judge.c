@@ -3,6 +3,7 @@
 #include "core/text.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -285,6 +286,18 @@ static void judge_feature(struct doctor_findings *findings, bool there, const ch
     SAY(finding->fix, "use Linux %s or newer", release);
 }
 
+static void judge_cachestat(int error_number, struct doctor_findings *findings)
+{
+    judge_feature(findings, error_number == 0, "counts cached pages of a file (cachestat)",
+                  "The reader cannot tell what is in the page cache and asks in a slower way.",
+                  "6.5");
+    if (error_number && error_number != ENOSYS) /* it is there, and refused */
+        SAY(findings->items[findings->count - 1].fix,
+            "allow the system call: it is there but refused (%s), most likely by the seccomp "
+            "filter of a container or service",
+            strerror(error_number));
+}
+
 static void judge_kernel(const struct host_facts *facts, const struct doctor_features *features,
                          struct doctor_findings *findings)
 {
@@ -293,9 +306,7 @@ static void judge_kernel(const struct host_facts *facts, const struct doctor_fea
     judge_feature(findings, features->populate, "fills pages in one call (MADV_POPULATE_WRITE)",
                   "Pages are touched one by one, and a page that cannot be had is a signal.",
                   "5.14");
-    judge_feature(findings, features->cachestat, "counts cached pages of a file (cachestat)",
-                  "The reader cannot tell what is in the page cache and asks in a slower way.",
-                  "6.5");
+    judge_cachestat(features->cachestat_error, findings);
     judge_feature(findings, facts->pagemap_scan, "tells page sizes quickly (PAGEMAP_SCAN)",
                   "Page sizes are read from smaps, which is slower and counts whole mappings.",
                   "6.7");

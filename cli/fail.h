@@ -15,4 +15,7 @@
  */
 int cli_fail_last(bool json, json_t *details);
 
+/* Whether what it told was that standard output cannot be written to. */
+bool cli_fail_told_output(void);
+
 #endif

@@ -81,6 +81,8 @@ static void finish_output(void)
 {
     if (!fflush(stdout) && !ferror(stdout))
         return;
+    if (cli_fail_told_output())
+        _exit(CLI_FAILURE);
     core_error_errno(RAFFIA_ERROR_IO, errno, "cannot write to standard output");
     _exit(cli_fail_last(false, NULL));
 }

@@ -2,10 +2,10 @@
 
 #include "core/checked.h"
 #include "core/memory.h"
+#include "load/model.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static int by_path(const void *left, const void *right)
 {
@@ -15,23 +15,15 @@ static int by_path(const void *left, const void *right)
 
 static raffia_status find_files(const raffia_model *model, struct model_summary *summary)
 {
-    size_t tensors = raffia_model_tensor_count(model);
-    struct model_summary_file *files = core_calloc(core_max(tensors, 1), sizeof *files);
+    /* Not from the tensors: a file may have none. */
+    const struct catalog *catalog = model->catalog;
+    struct model_summary_file *files = core_calloc(core_max(catalog->file_count, 1), sizeof *files);
     if (!files)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    for (size_t i = 0; i < tensors; i++)
-        files[i].path = raffia_model_tensor_at(model, i)->file;
-    qsort(files, tensors, sizeof *files, by_path);
-    for (size_t i = 0; i < tensors; i++) {
-        size_t count = summary->file_count;
-        if (count == 0 || strcmp(files[count - 1].path, files[i].path) != 0)
-            files[summary->file_count++] = files[i];
-    }
-    for (size_t i = 0; i < summary->file_count; i++) {
-        struct stat status;
-        if (stat(files[i].path, &status) == 0)
-            files[i].bytes = (uint64_t)status.st_size;
-    }
+    for (size_t i = 0; i < catalog->file_count; i++)
+        files[i] = (struct model_summary_file){catalog->files[i].path, catalog->files[i].bytes};
+    qsort(files, catalog->file_count, sizeof *files, by_path);
+    summary->file_count = catalog->file_count;
     summary->files = files;
     return RAFFIA_OK;
 }

@@ -25,7 +25,7 @@ struct model_summary {
     size_t largest_count;
 };
 
-/* The summary must not outlive the model. Files without a tensor do not show. */
+/* The summary must not outlive the model. */
 raffia_status model_summary_make(const raffia_model *model, struct model_summary *summary);
 
 void model_summary_free(struct model_summary *summary);

@@ -98,15 +98,54 @@ static raffia_status check_place(const char *path)
                       path);
 }
 
-raffia_status output_open(const char *path, uint64_t bytes, struct output *output)
+static raffia_status check_directory(const char *path, const char *directory, uint64_t bytes)
 {
-    *output = (struct output){.fd = -1};
+    if (access(directory, W_OK | X_OK))
+        return core_error_errno(core_status_of_errno(errno), errno,
+                                "%s: cannot create a file there", path);
+    return output_check_space(directory, bytes);
+}
+
+raffia_status output_check(const char *path, uint64_t bytes)
+{
     raffia_status status = check_place(path);
     if (status)
         return status;
     char *directory = directory_of(path);
-    status = directory ? output_check_space(directory, bytes) : raffia_last_status();
+    status = directory ? check_directory(path, directory, bytes) : raffia_last_status();
     core_free(directory);
+    return status;
+}
+
+static bool same_directory(const char *a, const char *b)
+{
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+bool output_same_place(const char *a, const char *b)
+{
+    if (strcmp(base_of(a), base_of(b)) != 0)
+        return false;
+    char *first = directory_of(a), *second = directory_of(b);
+    /* Without memory to tell, the safe answer. */
+    const bool same = !first || !second || same_directory(first, second);
+    core_free(first);
+    core_free(second);
+    return same;
+}
+
+raffia_status output_open(const char *path, uint64_t bytes, struct output *output)
+{
+    *output = (struct output){.fd = -1};
+    raffia_status status = output_check(path, bytes);
     if (status)
         return status;
     output->path = core_strdup(path);

@@ -16,6 +16,13 @@ struct output {
     char *temporary; /* where it is now */
 };
 
+/* Whether output_open() would start, without leaving a trace; it may be asked long before. */
+raffia_status output_check(const char *path, uint64_t bytes);
+
+/* Whether two paths name the same entry of the same directory: the later output would replace the
+ * earlier one. */
+bool output_same_place(const char *a, const char *b);
+
 /* Starts a file. Fails, without leaving anything, if `bytes` of it would not fit on the disk, or if
  * something stands at `path` that is no regular file. */
 raffia_status output_open(const char *path, uint64_t bytes, struct output *output);

@@ -118,7 +118,10 @@ typedef struct raffia_load_options {
     raffia_progress_callback progress;
     void *progress_context;
     const volatile int *cancel; /**< becomes non-zero when the load shall stop; may be written by a
-                                     signal handler. NULL = cannot be cancelled that way */
+                                     signal handler. Looked at before files are opened, before
+                                     memory is made, before the first read and ten times a second
+                                     from then on; not while memory is made. NULL = cannot be
+                                     cancelled that way */
 } raffia_load_options;
 
 /** One tensor. The pointers belong to the model. */
@@ -184,7 +187,7 @@ RAFFIA_BEGIN_DECLS
  * @return #RAFFIA_ERROR_FORMAT for a malformed file, #RAFFIA_ERROR_NOT_FOUND for a missing file or
  *         a name that matches no tensor, #RAFFIA_ERROR_PERMISSION or #RAFFIA_ERROR_IO if it cannot
  *         be read, #RAFFIA_ERROR_LIMIT for a header or a number of dimensions that is too large,
- *         #RAFFIA_ERROR_INVALID_ARGUMENT for the options
+ *         #RAFFIA_ERROR_INVALID_ARGUMENT for the options, #RAFFIA_ERROR_CANCELLED
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_model_inspect(const char *path,
                                                                const raffia_load_options *options,
@@ -204,8 +207,9 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_model_inspect(const char *path,
  * @param model_p receives the model, to be released
  * @return as raffia_model_inspect(); for the memory #RAFFIA_ERROR_OUT_OF_MEMORY and
  *         #RAFFIA_ERROR_NO_HUGE_PAGES, or #RAFFIA_ERROR_UNSUPPORTED if neither the CPU nor copies
- * of the device can write to it; #RAFFIA_ERROR_CHANGED if a file changed meanwhile,
- *         #RAFFIA_ERROR_CANCELLED, #RAFFIA_ERROR_TIMED_OUT, or what the device says
+ *         of the device can write to it; #RAFFIA_ERROR_CHANGED if a file changed meanwhile,
+ *         #RAFFIA_ERROR_CANCELLED (also if that was wanted when every byte was there already),
+ *         #RAFFIA_ERROR_TIMED_OUT, or what the device says
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_model_load(const char *path,
                                                             const raffia_load_options *options,

@@ -35,25 +35,32 @@ typedef enum raffia_pool_flags {
     RAFFIA_POOL_REMAPPABLE = 1u << 0, /**< chunks can be moved to other addresses */
     RAFFIA_POOL_SHAREABLE = 1u << 1,  /**< chunks can be exported to other processes */
     RAFFIA_POOL_GUARD = 1u << 2,      /**< a guard behind each block: see raffia_guard_report */
-    RAFFIA_POOL_FIXED = 1u << 3,      /**< the initial size is all there is: no growth */
+    RAFFIA_POOL_FIXED = 1u << 3,      /**< the initial size is all there is: no growth, and nothing
+                                           is given back before the end */
 } raffia_pool_flags;
+
+/** Most bytes of a pool's name. */
+#define RAFFIA_POOL_NAME_MAX 63u
 
 /** How a pool is made. All zero (but struct_size) is a good pool. */
 typedef struct raffia_pool_options {
     size_t struct_size;      /**< sizeof(raffia_pool_options) */
     const char *device;      /**< see device.h; NULL = default device */
-    const char *name;        /**< for logs and metrics; copied; NULL = "pool" */
+    const char *name;        /**< for logs and metrics; copied; at most #RAFFIA_POOL_NAME_MAX bytes;
+                                  NULL = "pool" */
     raffia_pages_mode pages; /**< see above */
     size_t page_size;        /**< page size to start the ladder at, bytes: 2 MiB or 1 GiB; 0 = the
                                   setting `page_size`, 2 MiB */
     size_t initial_bytes;    /**< mapped and verified at creation; 0 = the maximum for a pool of
-                                  default size, else one chunk; #RAFFIA_NONE = nothing yet: which
-                                  pages there are shows when the pool first grows, and until then
-                                  its report names the first to try */
+                                  default size and for a fixed one, else one chunk; #RAFFIA_NONE =
+                                  nothing yet, which a fixed pool cannot begin with: which pages
+                                  there are shows when the pool first grows, and until then its
+                                  report names the first to try */
     size_t maximum_bytes;   /**< limit; 0 = the larger of initial_bytes and the default share of the
                                  device (8 %, at most 16 GiB, at most what is free; settings
                                  `pool_share`, `pool_maximum` and
-                                 `device_parameters`) */
+                                 `device_parameters`). Of a fixed pool it is the initial size: 0,
+                                 or the same in whole pages */
     size_t chunk_bytes;     /**< unit of growth, trimming and remapping; 0 = chosen (256 MiB, or if
                                  that is less the initial size, or without one the limit); rounded
                                  up to whole pages */
@@ -63,7 +70,8 @@ typedef struct raffia_pool_options {
     unsigned flags;         /**< #raffia_pool_flags */
     unsigned threads;       /**< threads that fill pages; 0 = the setting `threads`: one for each
                                  CPU, at most 16 */
-    int numa_node_plus_one; /**< NUMA node to bind to, plus one; 0 = where the kernel likes */
+    int numa_node_plus_one; /**< NUMA node to bind to, plus one; 0 = where the kernel likes. That
+                                 there is such a node is found out when memory is mapped */
 } raffia_pool_options;
 
 /** What a pool holds now. A snapshot: the fields agree with each other. */
@@ -73,7 +81,7 @@ typedef struct raffia_pool_stats {
     size_t requested_bytes;    /**< what callers asked for */
     size_t free_bytes;         /**< mapped and not handed out */
     size_t largest_free_bytes; /**< largest block that could be served without growing */
-    size_t idle_bytes;         /**< whole chunks that a trim would give back */
+    size_t idle_bytes;         /**< whole chunks that a trim would give back; 0 if fixed */
     size_t maximum_bytes;      /**< limit of reserved_bytes */
     size_t address_bytes;      /**< virtual addresses reserved */
     size_t peak_in_use_bytes;
@@ -145,8 +153,9 @@ RAFFIA_BEGIN_DECLS
  * @param pool_p  receives the pool, with one owner
  * @return #RAFFIA_ERROR_NO_HUGE_PAGES with pages `on` and none to be had,
  *         #RAFFIA_ERROR_OUT_OF_MEMORY, #RAFFIA_ERROR_UNSUPPORTED for flags that the device cannot
- *         honour, #RAFFIA_ERROR_NOT_FOUND for the device, #RAFFIA_ERROR_INVALID_ARGUMENT.
- *         Nothing is left behind on failure.
+ *         honour, #RAFFIA_ERROR_NOT_FOUND for the device or the NUMA node,
+ *         #RAFFIA_ERROR_OVERFLOW for sizes beyond the address space,
+ * #RAFFIA_ERROR_INVALID_ARGUMENT. Nothing is left behind on failure.
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_create(const raffia_pool_options *options,
                                                              raffia_pool **pool_p);
@@ -276,7 +285,7 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_walk(raffia_pool *pool,
                                                            void *context);
 
 /**
- * @brief Gives whole idle chunks back to the system.
+ * @brief Gives whole idle chunks back to the system. A fixed pool keeps its own: nothing happens.
  * @param pool       the pool
  * @param keep_bytes stop when no more than this is mapped
  * @param released_p receives the bytes given back; may be NULL
@@ -289,7 +298,8 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_trim(raffia_pool *pool, si
  *        live stays, and the pool does not grow until it is below the limit again.
  *
  * A pool grows by whole chunks: a part of the limit that is less than a chunk goes unused.
- * @return #RAFFIA_ERROR_LIMIT if @p maximum_bytes exceeds the addresses reserved at creation
+ * @return #RAFFIA_ERROR_LIMIT if @p maximum_bytes exceeds the addresses reserved at creation,
+ *         #RAFFIA_ERROR_UNSUPPORTED for a fixed pool
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_set_maximum(raffia_pool *pool,
                                                                   size_t maximum_bytes);

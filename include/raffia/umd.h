@@ -15,9 +15,10 @@
  * setting.
  *
  * **Which requests use huge pages.** Those larger than the setting `huge_threshold` (16 MiB) and
- * those that ask for an alignment of 2 MiB or more, which an alignment of 0 does; a hint overrides
- * both. They do if the process asked for huge pages, by the setting `pages` (`RAFFIA_PAGES`) or by
- * umd_huge_page_pool_init(). Without either all memory is regular.
+ * those that ask for an alignment of 2 MiB or more (of a page, where the setting `page_size` is
+ * less), which an alignment of 0 does; a hint overrides both. They do if the process asked for huge
+ * pages, by the setting `pages` (`RAFFIA_PAGES`) or by umd_huge_page_pool_init(). Without either
+ * all memory is regular.
  *
  * **Falling back.** A request that was meant for the pool and cannot be served from it (it is full,
  * too fragmented, cannot align so far, or cannot be built) is served from regular memory and

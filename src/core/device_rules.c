@@ -46,19 +46,6 @@ static raffia_status copy_word(struct piece piece, char word[static WORD_MAX])
     return RAFFIA_OK;
 }
 
-static raffia_status read_share(const char *text, double *share_p)
-{
-    double share;
-    raffia_status status = core_parse_share(text, &share);
-    if (status)
-        return status;
-    if (share > CORE_POOL_SHARE_MAX)
-        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%s' is more than the %g%% allowed", text,
-                          CORE_POOL_SHARE_MAX * 100);
-    *share_p = share;
-    return RAFFIA_OK;
-}
-
 static raffia_status read_parameter(struct piece piece, struct core_device_rule *rule)
 {
     char word[WORD_MAX];
@@ -79,8 +66,15 @@ static raffia_status read_parameter(struct piece piece, struct core_device_rule 
         return refuse(piece, "is given twice in one rule");
     *given = true;
     if (given == &rule->has_share)
-        return read_share(value, &rule->share);
-    return core_parse_size(value, given == &rule->has_maximum ? &rule->maximum : &rule->threshold);
+        return core_parse_share(value, CORE_POOL_SHARE_MAX, &rule->share);
+    if (given == &rule->has_threshold)
+        return core_parse_size_or_none(value, &rule->threshold);
+    status = core_parse_size_or_none(value, &rule->maximum);
+    if (!status && rule->maximum < CORE_POOL_MAXIMUM_MIN)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "'%s' is less than the smallest pool, a page of %zu bytes", value,
+                          CORE_POOL_MAXIMUM_MIN);
+    return status;
 }
 
 /* The pattern may have a ':' in it, parameters cannot. */

@@ -18,6 +18,9 @@
 /* Most of a device's memory that a default pool may take. */
 #define CORE_POOL_SHARE_MAX 0.16
 
+/* Least cap of a default pool: a page. */
+#define CORE_POOL_MAXIMUM_MIN ((size_t)4096)
+
 struct core_device_rule {
     bool has_threshold, has_share, has_maximum;
     size_t threshold; /* requests larger than this use huge pages; RAFFIA_NONE: none do */

@@ -62,7 +62,8 @@ static const raffia_setting table[CORE_SETTING_COUNT] = {
     [CORE_SETTING_DRIVER] = {"driver", "RAFFIA_DRIVER", "auto",
                              "driver of the default device: auto, cuda, host or sim"},
     [CORE_SETTING_POOL_SHARE] = {"pool_share", "RAFFIA_POOL_SHARE", "8%",
-                                 "default pool size as a share of the device's memory, up to 16%"},
+                                 "default pool size as a share of the device's memory, up to 16%; "
+                                 "at least a page"},
     [CORE_SETTING_POOL_MAXIMUM] = {"pool_maximum", "RAFFIA_POOL_MAXIMUM", "16GiB",
                                    "cap of the default pool size"},
     [CORE_SETTING_THREADS] =
@@ -88,7 +89,7 @@ static const raffia_setting table[CORE_SETTING_COUNT] = {
 };
 
 /* No processor this runs on has smaller pages. */
-#define SMALLEST_PAGE ((size_t)4096)
+#define SMALLEST_PAGE CORE_POOL_MAXIMUM_MIN
 
 static const struct spec {
     enum type type;
@@ -105,7 +106,7 @@ static const struct spec {
     [CORE_SETTING_LOG] = {.type = TYPE_CHOICE, .choices = log_choices},
     [CORE_SETTING_DRIVER] = {.type = TYPE_CHOICE, .choices = driver_choices},
     [CORE_SETTING_POOL_SHARE] = {.type = TYPE_SHARE, .share_maximum = CORE_POOL_SHARE_MAX},
-    [CORE_SETTING_POOL_MAXIMUM] = {.type = TYPE_SIZE},
+    [CORE_SETTING_POOL_MAXIMUM] = {.type = TYPE_SIZE, .size_minimum = CORE_POOL_MAXIMUM_MIN},
     [CORE_SETTING_THREADS] = {.type = TYPE_COUNT, .count_maximum = CORE_THREADS_MAX},
     [CORE_SETTING_LOAD_BUDGET] = {.type = TYPE_SIZE, .size_minimum = CORE_LOAD_BUDGET_MIN},
     [CORE_SETTING_LOAD_SLOT] = {.type = TYPE_SIZE, .size_minimum = CORE_LOAD_BUDGET_MIN},
@@ -148,22 +149,22 @@ static raffia_status parse_choice(const struct choice *choices, const char *text
         snprintf(allowed + length, sizeof allowed - length, "%s%s", length ? ", " : "",
                  choice->word);
     }
-    return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%s' is none of %s", text, allowed);
+    return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%.80s' is none of %s", text, allowed);
 }
 
 static raffia_status parse_size(const struct spec *spec, const char *text, size_t *size_p)
 {
     size_t size;
-    raffia_status status = core_parse_size(text, &size);
+    raffia_status status = core_parse_size_or_none(text, &size);
     if (status)
         return status;
     char least[CORE_SIZE_TEXT_MAX];
     if (size < spec->size_minimum)
-        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%s' is less than the %s needed", text,
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%.80s' is less than the %s needed", text,
                           core_format_size(spec->size_minimum, least));
     if (spec->power_of_two && !core_is_power_of_two(size))
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
-                          "'%s' is not a power of two; 2MiB and 1GiB are usual", text);
+                          "'%.80s' is not a power of two; 2MiB and 1GiB are usual", text);
     *size_p = size;
     return RAFFIA_OK;
 }
@@ -181,7 +182,6 @@ static raffia_status parse_rules(const char *text)
 static raffia_status parse(enum core_setting setting, const char *text, union value *value)
 {
     const struct spec *spec = &specs[setting];
-    raffia_status status;
     switch (spec->type) {
     case TYPE_SIZE:
         return parse_size(spec, text, &value->size);
@@ -190,11 +190,7 @@ static raffia_status parse(enum core_setting setting, const char *text, union va
     case TYPE_CHOICE:
         return parse_choice(spec->choices, text, &value->choice);
     case TYPE_SHARE:
-        status = core_parse_share(text, &value->share);
-        if (!status && value->share > spec->share_maximum)
-            return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%s' is more than the %g%% allowed",
-                              text, spec->share_maximum * 100);
-        return status;
+        return core_parse_share(text, spec->share_maximum, &value->share);
     case TYPE_RULES:
         return parse_rules(text);
     }
@@ -235,6 +231,8 @@ static void settle(enum core_setting setting, const struct reading *reading,
                    const struct core_error_record *before)
 {
     const char *fallback = table[setting].fallback;
+    if (setting == CORE_SETTING_PAGES) /* who asks matters, and has a default of its own */
+        fallback = "the defaults: try where a pool is made on purpose, off elsewhere";
     if (reading->warn)
         core_log_warn("%s is ignored: %s; using %s", table[setting].environment,
                       raffia_last_error(), *fallback ? fallback : "the general settings");
@@ -306,7 +304,8 @@ static raffia_status find_setting(const char *name, enum core_setting *setting_p
             *setting_p = (enum core_setting)i;
             return RAFFIA_OK;
         }
-    return core_error(RAFFIA_ERROR_NOT_FOUND, "there is no setting '%s'", name ? name : "(null)");
+    return core_error(RAFFIA_ERROR_NOT_FOUND, "there is no setting '%.80s'",
+                      name ? name : "(null)");
 }
 
 raffia_status raffia_config_set(const char *name, const char *text)

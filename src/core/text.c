@@ -26,7 +26,7 @@ static const struct unit {
 
 static raffia_status not_a(const char *what, const char *text, const char *example)
 {
-    return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%s' is not %s (write it like %s)", text,
+    return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%.80s' is not %s (write it like %s)", text,
                       what, example);
 }
 
@@ -74,13 +74,9 @@ static const struct unit *find_unit(const char *name)
     return NULL;
 }
 
-raffia_status core_parse_size(const char *text, size_t *bytes_p)
+static raffia_status parse_size(const char *text, const char *example, size_t *bytes_p)
 {
-    static const char what[] = "a size", example[] = "64MiB, 1.5GiB, 4096 or none";
-    if (strcmp(text, "none") == 0) {
-        *bytes_p = RAFFIA_NONE;
-        return RAFFIA_OK;
-    }
+    static const char what[] = "a size";
     const char *cursor = text;
     size_t whole;
     if (!read_digits(&cursor, &whole))
@@ -104,6 +100,19 @@ raffia_status core_parse_size(const char *text, size_t *bytes_p)
     return RAFFIA_OK;
 }
 
+raffia_status core_parse_size(const char *text, size_t *bytes_p)
+{
+    return parse_size(text, "64MiB, 1.5GiB or 4096", bytes_p);
+}
+
+raffia_status core_parse_size_or_none(const char *text, size_t *bytes_p)
+{
+    if (strcmp(text, "none") != 0)
+        return parse_size(text, "64MiB, 1.5GiB, 4096 or none", bytes_p);
+    *bytes_p = RAFFIA_NONE;
+    return RAFFIA_OK;
+}
+
 /* Not by strtod(): its decimal point is the locale's. */
 static bool read_percent(const char *text, double *percent_p)
 {
@@ -119,13 +128,14 @@ static bool read_percent(const char *text, double *percent_p)
     return strcmp(text, "%") == 0;
 }
 
-raffia_status core_parse_share(const char *text, double *share_p)
+raffia_status core_parse_share(const char *text, double maximum, double *share_p)
 {
     double percent;
     if (!read_percent(text, &percent))
         return not_a("a share", text, "8%");
-    if (percent > 100)
-        return not_a("a share from 0% to 100%", text, "8%");
+    if (percent > maximum * 100)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "'%.80s' is more than the %g%% allowed",
+                          text, maximum * 100);
     *share_p = percent / 100;
     return RAFFIA_OK;
 }
@@ -145,20 +155,22 @@ raffia_status core_parse_count(const char *text, uint64_t maximum, uint64_t *cou
 
 const char *core_format_size(size_t bytes, char buffer[static CORE_SIZE_TEXT_MAX])
 {
-    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    if (bytes == RAFFIA_NONE) {
-        snprintf(buffer, CORE_SIZE_TEXT_MAX, "none");
-        return buffer;
-    }
+    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    enum { LAST = sizeof names / sizeof *names - 1 };
     int step = 0;
     size_t unit = 1;
-    while (step < 4 && bytes / unit >= 1024) {
+    while (step < LAST && bytes / unit >= 1024) {
         unit *= 1024;
         step++;
     }
     /* In hundredths, by hand: printf's decimal point is the locale's. */
-    size_t whole = bytes / unit, hundredths = (bytes % unit * 100 + unit / 2) / unit;
-    bool is_next_unit = whole + hundredths / 100 == 1024 && step < 4;
+    size_t whole = bytes / unit, rest = bytes % unit, parts = unit;
+    while (parts > (size_t)1 << 50) { /* a hundred times the rest must not overflow */
+        rest /= 1024;
+        parts /= 1024;
+    }
+    size_t hundredths = (rest * 100 + parts / 2) / parts;
+    bool is_next_unit = whole + hundredths / 100 == 1024 && step < LAST;
     if (is_next_unit)
         snprintf(buffer, CORE_SIZE_TEXT_MAX, "1.00 %s", names[step + 1]);
     else if (bytes % unit == 0)

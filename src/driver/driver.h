@@ -71,8 +71,11 @@ struct driver_chunk_spec {
     raffia_page_kind kind;
     bool remappable;                /* keep content across unmap, allow aliases */
     enum driver_handle_type handle; /* how it can be exported; fixed at creation */
-    int numa_node;                  /* -1: where the kernel likes */
-    unsigned threads;               /* that fill pages; at least 1 */
+    int numa_node; /* -1: where the kernel likes. NOT_FOUND, which is no matter of pages, where it
+                      is known that there is no such node */
+    unsigned threads;   /* that fill pages; at least 1 */
+    size_t total_bytes; /* what the caller lacks in all, this chunk included, for advice in a
+                           refusal; 0 = this chunk is all */
 };
 
 /* What page_size_of() found out about an address range. */

@@ -46,7 +46,7 @@ static raffia_status checksum_some(void *context, unsigned index, unsigned count
             return RAFFIA_OK;
         if (load_watch_flag_set(work->options))
             return core_error(RAFFIA_ERROR_CANCELLED,
-                              "the load was cancelled by its caller while checksums were computed");
+                              "the load was cancelled while checksums were computed");
         raffia_tensor *tensor = &work->model->tensors[i];
         if (!work->ring || tensor->bytes == 0) {
             tensor->checksum = XXH3_64bits(tensor->bytes ? tensor->data : "", tensor->bytes);

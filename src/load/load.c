@@ -9,6 +9,7 @@
 #include "load/options.h"
 #include "load/pipeline.h"
 #include "load/read_back.h"
+#include "load/watch.h"
 
 #include <raffia/device.h>
 
@@ -30,6 +31,8 @@ raffia_status raffia_model_inspect(const char *path, const raffia_load_options *
     raffia_status status = check_place(model_p);
     if (!status)
         status = load_options_resolve(options, &resolved);
+    if (!status)
+        status = load_watch_ask(&resolved, "any file was opened");
     if (!status)
         status = load_model_open(path, &resolved, &model);
     if (status)
@@ -158,12 +161,16 @@ raffia_status raffia_model_load(const char *path, const raffia_load_options *opt
     if (!status)
         status = load_options_resolve(options, &resolved);
     if (!status)
+        status = load_watch_ask(&resolved, "any file was opened");
+    if (!status)
         status = load_model_open(path, &resolved, &model);
     if (status)
         return status;
     raffia_load_report *report = &model->report;
     report->open_seconds = core_clock_seconds() - started;
-    status = fill(&model, options, &resolved, started);
+    status = load_watch_ask(&resolved, "any memory was made");
+    if (!status)
+        status = fill(&model, options, &resolved, started);
     if (status) {
         raffia_model_release(model);
         return status;

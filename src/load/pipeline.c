@@ -351,7 +351,9 @@ raffia_status load_pipeline_run(raffia_model **model_p, const raffia_load_option
 {
     raffia_model *model = *model_p;
     struct job *job;
-    raffia_status status = create_job(model, options, ring, &job);
+    raffia_status status = load_watch_ask(options, "any tensor was read");
+    if (!status)
+        status = create_job(model, options, ring, &job);
     if (status) {
         staging_close(ring);
         return status;

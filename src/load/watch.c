@@ -34,6 +34,13 @@ bool load_watch_flag_set(const raffia_load_options *options)
     return options->cancel && __atomic_load_n(options->cancel, __ATOMIC_RELAXED) != 0;
 }
 
+raffia_status load_watch_ask(const raffia_load_options *options, const char *before)
+{
+    return load_watch_flag_set(options)
+               ? core_error(RAFFIA_ERROR_CANCELLED, "cancelled before %s", before)
+               : RAFFIA_OK;
+}
+
 raffia_status load_watch_look(struct load_watch *watch, bool finally)
 {
     const raffia_load_options *options = watch->options;
@@ -48,12 +55,16 @@ raffia_status load_watch_look(struct load_watch *watch, bool finally)
         watch->report_at_ns = now + REPORT_INTERVAL_NS;
         cancelled = !options->progress(options->progress_context, &progress);
     }
-    if (cancelled)
+    if (!cancelled)
+        return RAFFIA_OK;
+    if (progress.bytes_done >= progress.bytes_total)
         return core_error(RAFFIA_ERROR_CANCELLED,
-                          "the load was cancelled by its caller after %" PRIu64 " of %" PRIu64
-                          " bytes",
-                          progress.bytes_done, progress.bytes_total);
-    return RAFFIA_OK;
+                          "the load was cancelled just as all %" PRIu64
+                          " bytes were there; they were given up",
+                          progress.bytes_total);
+    return core_error(RAFFIA_ERROR_CANCELLED,
+                      "the load was cancelled after %" PRIu64 " of %" PRIu64 " bytes",
+                      progress.bytes_done, progress.bytes_total);
 }
 
 bool load_watch_stalled(struct load_watch *watch)

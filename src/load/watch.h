@@ -32,4 +32,7 @@ bool load_watch_stalled(struct load_watch *watch);
 /* Whether the cancel flag is set. */
 bool load_watch_flag_set(const raffia_load_options *options);
 
+/* CANCELLED if it is: the step that `before` names is then not taken. */
+raffia_status load_watch_ask(const raffia_load_options *options, const char *before);
+
 #endif

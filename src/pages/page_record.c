@@ -12,7 +12,7 @@ static void count_call(struct page_source *source)
     atomic_fetch_add_explicit(&source->driver_calls, 1, memory_order_relaxed);
 }
 
-raffia_status page_record_create(struct page_source *source, size_t bytes,
+raffia_status page_record_create(struct page_source *source, size_t bytes, size_t total_bytes,
                                  struct page_record **record_p, raffia_fallback_reason *reason)
 {
     const struct page_store_options *options = &source->options;
@@ -29,6 +29,7 @@ raffia_status page_record_create(struct page_source *source, size_t bytes,
         .handle = options->handle,
         .numa_node = options->numa_node,
         .threads = options->threads ? options->threads : 1,
+        .total_bytes = total_bytes,
     };
     count_call(source);
     raffia_status status =

@@ -24,7 +24,8 @@ struct page_source {
     atomic_uint_fast64_t driver_calls;
 };
 
-raffia_status page_record_create(struct page_source *source, size_t bytes,
+/* `total_bytes` as in struct driver_chunk_spec. */
+raffia_status page_record_create(struct page_source *source, size_t bytes, size_t total_bytes,
                                  struct page_record **record_p, raffia_fallback_reason *reason);
 
 /* Maps and reads the page size back. On failure the record may still be mapped if undoing failed

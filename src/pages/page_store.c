@@ -187,13 +187,13 @@ static void unreserve(struct page_store *store, size_t bytes)
 
 /* Makes a new chunk for bytes already counted; a refusal for want of memory gives back what is kept
  * and tries once more. */
-static raffia_status create_reserved(struct page_store *store, size_t bytes,
+static raffia_status create_reserved(struct page_store *store, size_t bytes, size_t total_bytes,
                                      struct page_record **record_p, raffia_fallback_reason *reason)
 {
-    raffia_status status = page_record_create(&store->source, bytes, record_p, reason);
+    raffia_status status = page_record_create(&store->source, bytes, total_bytes, record_p, reason);
     size_t released;
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !page_store_trim(store, 0, &released) && released)
-        status = page_record_create(&store->source, bytes, record_p, reason);
+        status = page_record_create(&store->source, bytes, total_bytes, record_p, reason);
     if (status) {
         unreserve(store, bytes);
         return status;
@@ -226,7 +226,8 @@ static raffia_status map_reserved(struct page_store *store, struct page_record *
 }
 
 raffia_status page_store_borrow(struct page_store *store, void *at, size_t bytes,
-                                struct page_loan *loan, raffia_fallback_reason *reason)
+                                size_t total_bytes, struct page_loan *loan,
+                                raffia_fallback_reason *reason)
 {
     struct page_record *record;
     struct driver_page_evidence evidence;
@@ -234,7 +235,7 @@ raffia_status page_store_borrow(struct page_store *store, void *at, size_t bytes
     assert(core_is_aligned((uintptr_t)at, store->source.options.page_size));
     raffia_status status = reserve(store, bytes, &record, reason);
     if (!status && !record)
-        status = create_reserved(store, bytes, &record, reason);
+        status = create_reserved(store, bytes, total_bytes, &record, reason);
     if (!status)
         status = map_reserved(store, record, at, &evidence, reason);
     if (status)

@@ -57,13 +57,15 @@ raffia_status page_store_create(const struct page_store_options *options,
 void page_store_destroy(struct page_store *store);
 
 /*
- * Puts a chunk of `bytes` (a multiple of the page size) behind the reserved addresses at `at`. On
+ * Puts a chunk of `bytes` (a multiple of the page size) behind the reserved addresses at `at`;
+ * `total_bytes` is what the borrower lacks in all, this chunk included, for advice in a refusal. On
  * success every page is there and was read back, if the driver can, to be of the store's page size.
  * OUT_OF_MEMORY or LIMIT otherwise, or what the driver says, with *reason set (NONE where the pages
  * are not to blame), and nothing changed. Kept chunks are given back before it fails.
  */
 raffia_status page_store_borrow(struct page_store *store, void *at, size_t bytes,
-                                struct page_loan *loan, raffia_fallback_reason *reason);
+                                size_t total_bytes, struct page_loan *loan,
+                                raffia_fallback_reason *reason);
 
 /* Takes a chunk back from its address. Nobody may be using it. A driver failure leaves the loan as
  * it was. A chunk that is unmapped but cannot be destroyed is kept until a trim succeeds; the loan

@@ -14,11 +14,9 @@
 #include "pool/pool.h"
 #include "pool/registry.h"
 
-#define GRANULE_DEFAULT 256u
+#include <string.h>
 
-/* A granule of a page is not less than this, whatever the ladder falls to: who asks for it relies
- * on addresses that are aligned to huge pages. */
-#define PAGE_GRANULE_MIN ((size_t)2 << 20)
+#define GRANULE_DEFAULT 256u
 
 #define FLAGS_KNOWN                                                                                \
     (RAFFIA_POOL_REMAPPABLE | RAFFIA_POOL_SHAREABLE | RAFFIA_POOL_GUARD | RAFFIA_POOL_FIXED)
@@ -57,7 +55,18 @@ static raffia_status read_request(const raffia_pool_options *options, struct req
                           o->numa_node_plus_one - 1);
     if (o->maximum_bytes == RAFFIA_NONE || o->chunk_bytes == RAFFIA_NONE)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
-                          "a pool needs a maximum and a chunk size; 0 chooses them");
+                          "a pool cannot have %s of %zu bytes, which is all there are addresses "
+                          "for and stands for none; 0 chooses it",
+                          o->maximum_bytes == RAFFIA_NONE ? "a maximum" : "chunks", RAFFIA_NONE);
+    if (o->name && strlen(o->name) > RAFFIA_POOL_NAME_MAX)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "a pool's name has at most %u bytes, and '%.*s...' has %zu",
+                          RAFFIA_POOL_NAME_MAX, (int)RAFFIA_POOL_NAME_MAX / 2, o->name,
+                          strlen(o->name));
+    if (o->flags & RAFFIA_POOL_FIXED && o->initial_bytes == RAFFIA_NONE)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "a fixed pool without initial bytes could never serve one: give it "
+                          "initial_bytes, or 0 for all of its maximum");
     request->mode = mode_of(o->pages);
     request->page_size = o->page_size ? o->page_size : core_setting_size(CORE_SETTING_PAGE_SIZE);
     if (!core_is_power_of_two(request->page_size) || request->page_size < GRANULE_DEFAULT)
@@ -77,9 +86,13 @@ static raffia_status read_request(const raffia_pool_options *options, struct req
     return RAFFIA_OK;
 }
 
-static bool round_up(size_t *bytes, size_t unit)
+static raffia_status round_up(size_t *bytes, size_t unit, const char *what)
 {
-    return core_align_up(*bytes, unit, bytes);
+    if (core_align_up(*bytes, unit, bytes))
+        return RAFFIA_OK;
+    return core_error(RAFFIA_ERROR_OVERFLOW,
+                      "%s of a pool, %zu bytes in whole pages of %zu, exceeds the address space",
+                      what, *bytes, unit);
 }
 
 /* Sizes for one rung. All are multiples of its page size and of the granule. */
@@ -96,30 +109,42 @@ static raffia_status size_plan(const struct request *request, const raffia_devic
     if (default_size)
         maximum = core_max(initial, policy_default_pool_bytes(info, parameters.pool_share,
                                                               parameters.pool_maximum, unit));
+    raffia_status status = round_up(&initial, unit, "the initial size");
+    if (!status)
+        status = round_up(&maximum, unit, "the maximum");
+    if (status)
+        return status;
     size_t chunk =
         o->chunk_bytes ? o->chunk_bytes : policy_chunk_bytes(initial ? initial : maximum, unit);
-    if (!round_up(&chunk, unit) || !round_up(&maximum, unit) || !round_up(&initial, unit))
-        return core_error(RAFFIA_ERROR_OVERFLOW,
-                          "a pool of %zu to %zu bytes in chunks of %zu exceeds the address space",
-                          o->initial_bytes, o->maximum_bytes, o->chunk_bytes);
+    status = round_up(&chunk, unit, "the chunk size");
+    if (status)
+        return status;
     chunk = core_min(chunk, maximum);
+    const bool fixed = (o->flags & RAFFIA_POOL_FIXED) != 0;
     if (o->initial_bytes == 0)
-        initial = default_size ? maximum : chunk;
+        initial = default_size || fixed ? maximum : chunk;
     if (initial > maximum)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "the initial size of a pool, %zu, exceeds its maximum, %zu",
                           o->initial_bytes, o->maximum_bytes);
     plan->initial_bytes = initial;
-    plan->maximum_bytes = o->flags & RAFFIA_POOL_FIXED ? core_max(initial, unit) : maximum;
+    if (fixed && !default_size && initial < maximum)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "a fixed pool does not grow from its initial size, %zu, to a maximum of "
+                          "%zu: give one of the two, or RAFFIA_POOL_FIXED up",
+                          o->initial_bytes, o->maximum_bytes);
+    plan->maximum_bytes = fixed ? initial : maximum;
     plan->chunk_bytes = core_min(chunk, plan->maximum_bytes);
     return RAFFIA_OK;
 }
 
+/* A granule of a page stays aligned to huge pages, whatever the ladder falls to: who asks for it
+ * relies on that. */
 static size_t granule_for(const struct request *request, raffia_page_offer rung)
 {
     if (request->granule)
         return request->granule;
-    return core_max(rung.size, core_min(request->page_size, PAGE_GRANULE_MIN));
+    return core_max(rung.size, core_min(request->page_size, POOL_HUGE_ALIGNMENT));
 }
 
 static raffia_status make_plan(const struct request *request, struct driver_device device,

@@ -1,10 +1,11 @@
 #include "policy/route.h"
 
 #include "core/checked.h"
+#include "pool/pool.h"
 
 /* An alignment from which on a request is taken to want huge pages; where these are smaller,
  * theirs. */
-#define HUGE_ALIGNMENT ((size_t)2 << 20)
+#define HUGE_ALIGNMENT POOL_HUGE_ALIGNMENT
 
 static bool hints(const struct policy_request *request, raffia_hint hint)
 {

@@ -13,9 +13,10 @@ size_t policy_default_pool_bytes(const raffia_device_info *device, double share,
     return core_max(core_align_down(bytes, page_size), page_size);
 }
 
-/* weight_bytes * (10 + tenths) / 10, rounded up to whole pages. */
-static bool scaled_up(size_t weight_bytes, size_t tenths, size_t page_size, size_t *bytes_p)
+/* weight_bytes * percent / 100, rounded up to whole pages. */
+static bool scaled_up(size_t weight_bytes, size_t percent, size_t page_size, size_t *bytes_p)
 {
+    const size_t tenths = (percent - 100) / 10;
     size_t extra;
     if (!core_multiply(weight_bytes, tenths, &extra) || !core_add(extra, 9, &extra) ||
         !core_add(weight_bytes, extra / 10, &extra))
@@ -23,14 +24,17 @@ static bool scaled_up(size_t weight_bytes, size_t tenths, size_t page_size, size
     return core_align_up(extra, page_size, bytes_p);
 }
 
+_Static_assert(POLICY_RESIDENT_PERCENT % 10 == 0 && POLICY_ROTATING_PERCENT % 10 == 0,
+               "shares are counted in tenths");
+
 bool policy_resident_model_bytes(size_t weight_bytes, size_t page_size, size_t *bytes_p)
 {
-    return scaled_up(weight_bytes, 2, page_size, bytes_p);
+    return scaled_up(weight_bytes, POLICY_RESIDENT_PERCENT, page_size, bytes_p);
 }
 
 bool policy_rotating_models_bytes(size_t weight_bytes, size_t page_size, size_t *bytes_p)
 {
-    return scaled_up(weight_bytes, 3, page_size, bytes_p);
+    return scaled_up(weight_bytes, POLICY_ROTATING_PERCENT, page_size, bytes_p);
 }
 
 size_t policy_chunk_bytes(size_t initial_bytes, size_t page_size)

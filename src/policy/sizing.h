@@ -14,6 +14,10 @@
 size_t policy_default_pool_bytes(const raffia_device_info *device, double share, size_t cap,
                                  size_t page_size);
 
+/* What a pool wants of the weights it shall hold. */
+#define POLICY_RESIDENT_PERCENT 120u
+#define POLICY_ROTATING_PERCENT 130u
+
 /* Room for one resident model of `weight_bytes`: x 1.2, in whole pages. False on overflow. */
 bool policy_resident_model_bytes(size_t weight_bytes, size_t page_size, size_t *bytes_p);
 

@@ -72,13 +72,12 @@ static __attribute__((noinline)) raffia_status allocate_anew(struct raffia_pool 
                                                              size_t bytes,
                                                              struct space_block *block)
 {
-    struct core_error_record refusal = {.status = RAFFIA_OK};
+    struct pool_growth_end end = {.gave_up = false};
     raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
     if (!(pool->flags & RAFFIA_POOL_FIXED))
-        status = pool_try_growth(pool, request, block, &refusal);
-    return status == RAFFIA_ERROR_OUT_OF_MEMORY
-               ? pool_refuse_request(pool, bytes, refusal.status ? refusal.text : NULL)
-               : status;
+        status = pool_try_growth(pool, request, block, &end);
+    return status == RAFFIA_ERROR_OUT_OF_MEMORY ? pool_refuse_grown(pool, request, bytes, &end)
+                                                : status;
 }
 
 raffia_status pool_take(struct raffia_pool *pool, const struct space_request *request, size_t bytes,

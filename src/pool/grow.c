@@ -47,13 +47,8 @@ static raffia_status check_room(struct raffia_pool *pool, const struct pool_inte
                                 raffia_fallback_reason *reason)
 {
     struct page_store_stats stats;
-    size_t absent = 0, slots = 0;
-    for (size_t i = pool_first_slot(pool, interval); i < pool_end_slot(pool, interval); i++)
-        if (pool->slots[i].state == POOL_SLOT_ABSENT) {
-            absent += pool_slot_bytes(pool, i);
-            slots++;
-        }
-    if (slots <= 1)
+    const size_t absent = pool_absent_bytes(pool, interval);
+    if (absent <= pool->chunk_bytes)
         return RAFFIA_OK;
     page_store_query(pool->store, &stats);
     const size_t needed = absent - core_min(absent, stats.kept_bytes), room = device_room(pool);
@@ -80,9 +75,9 @@ static raffia_status fill(struct raffia_pool *pool, const struct pool_interval *
         struct pool_slot *slot = &pool->slots[i];
         if (slot->state != POOL_SLOT_ABSENT)
             continue;
-        raffia_status status =
-            page_store_borrow(pool->store, pool->base + pool_slot_offset(pool, i),
-                              pool_slot_bytes(pool, i), &slot->loan, reason);
+        raffia_status status = page_store_borrow(
+            pool->store, pool->base + pool_slot_offset(pool, i), pool_slot_bytes(pool, i),
+            pool_absent_bytes(pool, interval), &slot->loan, reason);
         if (status) {
             pool_drop_loaned(pool, interval);
             return status;

@@ -117,9 +117,10 @@ static enum outcome grow(struct growth *growth, raffia_status *status_p)
 }
 
 raffia_status pool_try_growth(struct raffia_pool *pool, const struct space_request *request,
-                              struct space_block *block, struct core_error_record *refusal)
+                              struct space_block *block, struct pool_growth_end *end)
 {
-    struct growth growth = {.pool = pool, .request = request, .block = block, .refusal = refusal};
+    struct growth growth = {
+        .pool = pool, .request = request, .block = block, .refusal = &end->device};
     raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
     enum outcome outcome = grow(&growth, &status);
     /* What the pool itself had idle has gone already. */
@@ -128,7 +129,8 @@ raffia_status pool_try_growth(struct raffia_pool *pool, const struct space_reque
         outcome = grow(&growth, &status);
     if (outcome == OUTCOME_DONE)
         return status;
-    if (!growth.device_refused)
-        refusal->status = RAFFIA_OK;
+    end->gave_up = outcome == OUTCOME_AGAIN;
+    if (!growth.device_refused || end->gave_up)
+        end->device.status = RAFFIA_OK;
     return RAFFIA_ERROR_OUT_OF_MEMORY;
 }

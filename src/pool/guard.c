@@ -62,7 +62,7 @@ void pool_guard_destroy(struct raffia_pool *pool)
         return;
     const struct driver_device device = pool->device;
     raffia_status status = guard->stream ? RAFFIA_ERROR_DRIVER : RAFFIA_OK;
-    for (int i = 0; status && i < POOL_UNDO_ATTEMPTS; i++)
+    for (int i = 0; status && i < POOL_DRIVER_ATTEMPTS; i++)
         status = device.driver->stream_destroy(device.index, guard->stream);
     if (status)
         core_log_error("pool '%s': the stream of its guards could not be destroyed: %s", pool->name,
@@ -80,7 +80,7 @@ static raffia_status wait_for_device(const struct raffia_pool *pool)
 {
     const struct driver_device device = pool->device;
     raffia_status status = RAFFIA_ERROR_DRIVER;
-    for (int i = 0; status && i < POOL_UNDO_ATTEMPTS; i++)
+    for (int i = 0; status && i < POOL_DRIVER_ATTEMPTS; i++)
         status = device.driver->stream_wait(device.index, pool->guard->stream);
     return status;
 }
@@ -126,7 +126,7 @@ raffia_status pool_guard_lift(struct raffia_pool *pool, const struct space_block
     const struct driver_device device = pool->device;
     const struct slack slack = slack_of(pool, block);
     raffia_status status = slack.wall ? RAFFIA_ERROR_DRIVER : RAFFIA_OK;
-    for (int i = 0; status && i < POOL_UNDO_ATTEMPTS; i++)
+    for (int i = 0; status && i < POOL_DRIVER_ATTEMPTS; i++)
         status = device.driver->set_access(device.index, slack.at, slack.bytes, device.index, true);
     return status;
 }
@@ -145,7 +145,7 @@ static raffia_status read_back(struct raffia_pool *pool, const unsigned char *at
 {
     const struct driver_device device = pool->device;
     raffia_status status = RAFFIA_ERROR_DRIVER;
-    for (int i = 0; status && i < POOL_UNDO_ATTEMPTS; i++) {
+    for (int i = 0; status && i < POOL_DRIVER_ATTEMPTS; i++) {
         status =
             device.driver->copy(device.index, pool->guard->stream, pool->guard->buffer, at, bytes);
         if (!status)

@@ -46,7 +46,7 @@ static void await_unmarked(const struct raffia_pool *pool, driver_stream stream)
     struct core_error_record before;
     core_error_save(&before);
     raffia_status status = RAFFIA_ERROR_DRIVER;
-    for (int i = 0; status && i < POOL_UNDO_ATTEMPTS; i++)
+    for (int i = 0; status && i < POOL_DRIVER_ATTEMPTS; i++)
         status = device.driver->stream_wait(device.index, stream);
     core_error_restore(&before);
 }
@@ -86,7 +86,7 @@ raffia_status pool_guard_wait(struct raffia_pool *pool, const struct space_block
     const driver_event event = mark ? mark->event : NULL;
     pthread_mutex_unlock(&pool->guard->lock);
     raffia_status status = event ? RAFFIA_ERROR_DRIVER : RAFFIA_OK;
-    for (int i = 0; status && i < POOL_UNDO_ATTEMPTS; i++)
+    for (int i = 0; status && i < POOL_DRIVER_ATTEMPTS; i++)
         status = device.driver->event_wait(device.index, event);
     return status;
 }

@@ -127,7 +127,7 @@ static void put_again(struct raffia_pool *pool, const void *address)
     struct core_error_record before;
     core_error_save(&before);
     raffia_status status = RAFFIA_ERROR_DRIVER;
-    for (int i = 0; status && i < POOL_UNDO_ATTEMPTS; i++)
+    for (int i = 0; status && i < POOL_DRIVER_ATTEMPTS; i++)
         status = pool_guard_put(pool, &block);
     if (status)
         core_log_error("pool '%s': the guard of the block at %p could not be written: %s",

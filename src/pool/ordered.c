@@ -119,11 +119,11 @@ static raffia_status take_from_others(struct raffia_pool *pool, const struct ask
 
 /* No lock held. What can be had by growing, or is at hand by now. */
 static raffia_status take_or_grow(struct raffia_pool *pool, const struct asking *asking,
-                                  struct core_error_record *refusal)
+                                  struct pool_growth_end *end)
 {
     raffia_status status = take_at_hand(pool, asking, false);
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !(pool->flags & RAFFIA_POOL_FIXED))
-        status = pool_try_growth(pool, asking->request, asking->block, refusal);
+        status = pool_try_growth(pool, asking->request, asking->block, end);
     return status;
 }
 
@@ -131,10 +131,10 @@ static raffia_status take_or_grow(struct raffia_pool *pool, const struct asking 
 static raffia_status take_dearly(struct raffia_pool *pool, const struct asking *asking,
                                  size_t bytes)
 {
-    struct core_error_record refusal = {.status = RAFFIA_OK};
+    struct pool_growth_end end = {.gave_up = false};
     const bool hopeless = !asking->bytes || asking->bytes > pool->range_bytes;
     pool_order_refresh(pool);
-    raffia_status status = take_or_grow(pool, asking, &refusal);
+    raffia_status status = take_or_grow(pool, asking, &end);
     for (int i = 0; status == RAFFIA_ERROR_OUT_OF_MEMORY && !hopeless && i < WAITS_MAX; i++) {
         if (asking->reuses) {
             status = take_at_hand(pool, asking, true);
@@ -143,11 +143,11 @@ static raffia_status take_dearly(struct raffia_pool *pool, const struct asking *
         }
         if (status != RAFFIA_ERROR_OUT_OF_MEMORY || !pool_order_wait(pool))
             break;
-        status = take_or_grow(pool, asking, &refusal);
+        status = take_or_grow(pool, asking, &end);
     }
     if (status != RAFFIA_ERROR_OUT_OF_MEMORY)
         return status;
-    return pool_refuse_request(pool, bytes, refusal.status ? refusal.text : NULL);
+    return pool_refuse_grown(pool, asking->request, bytes, &end);
 }
 
 raffia_status pool_take_ordered(struct raffia_pool *pool, const struct space_request *request,

@@ -11,9 +11,6 @@
 #include <assert.h>
 #include <string.h>
 
-/* The least alignment of a range: a huge page on every device there is. */
-#define POOL_LEAST_ALIGNMENT ((size_t)2 << 20)
-
 /* How often a range is asked for before a driver that misaligns it is given up. */
 #define POOL_RESERVE_ATTEMPTS 3
 
@@ -106,7 +103,7 @@ static void release_range(struct raffia_pool *pool, void *base)
     struct core_error_record cause;
     core_error_save(&cause);
     raffia_status status = RAFFIA_ERROR_DRIVER;
-    for (int i = 0; status && i < POOL_UNDO_ATTEMPTS; i++)
+    for (int i = 0; status && i < POOL_DRIVER_ATTEMPTS; i++)
         status = pool->device.driver->range_release(pool->device.index, base, pool->range_bytes);
     if (status)
         core_log_error("pool '%s': %zu bytes of addresses at %p could not be released: %s",
@@ -121,7 +118,7 @@ static raffia_status reserve_range(struct raffia_pool *pool, raffia_fallback_rea
 {
     const struct driver_device device = pool->device;
     const size_t alignment =
-        core_max(core_max(pool->page_size, POOL_LEAST_ALIGNMENT), pool->largest_alignment);
+        core_max(core_max(pool->page_size, POOL_HUGE_ALIGNMENT), pool->largest_alignment);
     void *misaligned[POOL_RESERVE_ATTEMPTS];
     int refused = 0;
     raffia_status status = RAFFIA_OK;
@@ -154,9 +151,11 @@ static raffia_status make_bookkeeping(struct raffia_pool *pool, const struct poo
     const struct space_options options = {pool->range_bytes, pool->granule};
     pool->name = core_strdup(plan->name ? plan->name : "pool");
     pool->slots = pool->name ? core_calloc(pool->slot_count, sizeof *pool->slots) : NULL;
-    if (!pool->slots)
-        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    return space_create(&options, &pool->space);
+    char maximum[CORE_SIZE_TEXT_MAX];
+    if (pool->slots && !space_create(&options, &pool->space))
+        return RAFFIA_OK;
+    return core_error_prefix("pool '%s' of at most %s", plan->name ? plan->name : "pool",
+                             core_format_size(pool->range_bytes, maximum));
 }
 
 static raffia_status map_initial(struct raffia_pool *pool, size_t bytes,
@@ -233,7 +232,7 @@ static bool return_chunks(struct raffia_pool *pool)
     for (size_t i = 0; pool->store && i < pool->slot_count; i++) {
         struct pool_slot *slot = &pool->slots[i];
         raffia_status status = slot->state == POOL_SLOT_ABSENT ? RAFFIA_OK : RAFFIA_ERROR_DRIVER;
-        for (int attempt = 0; status && attempt < POOL_UNDO_ATTEMPTS; attempt++)
+        for (int attempt = 0; status && attempt < POOL_DRIVER_ATTEMPTS; attempt++)
             status = page_store_return(pool->store, &slot->loan);
         if (status)
             core_log_error("pool '%s': a chunk of %zu bytes could not be given back: %s",

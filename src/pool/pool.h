@@ -26,6 +26,10 @@
 
 #define POOL_LOWER_MAX RAFFIA_PAGE_SIZES_MAX
 
+/* What addresses of huge pages are counted on to be aligned to, even where the ladder falls to
+ * smaller pages: a huge page on every device there is. */
+#define POOL_HUGE_ALIGNMENT ((size_t)2 << 20)
+
 /* Everything about a new pool, decided. */
 struct pool_plan {
     struct driver_device device;

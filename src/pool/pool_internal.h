@@ -16,8 +16,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* A call that must not fail (an undo, a teardown) is tried this often before it is given up. */
-#define POOL_UNDO_ATTEMPTS 3
+/* A driver call that nobody could make good for (an undo, a teardown, a wait, reading a guard back)
+ * is tried this often before it is given up. */
+#define POOL_DRIVER_ATTEMPTS 3
 
 /* A slot goes ABSENT -> LOANED -> MAPPED and back the same way. It stays LOANED when the step to
  * either side fails; the next growth or trim that passes takes it along. */
@@ -140,6 +141,13 @@ static inline size_t pool_end_slot(const struct raffia_pool *pool,
     return (interval->offset + interval->bytes - 1) / pool->chunk_bytes + 1;
 }
 
+/* Whether the interval, which may be NULL, touches the slot. */
+static inline bool pool_is_spared(const struct raffia_pool *pool, size_t slot,
+                                  const struct pool_interval *spared)
+{
+    return spared && slot >= pool_first_slot(pool, spared) && slot < pool_end_slot(pool, spared);
+}
+
 /* ---- entering (pool.c) ---------------------------------------------------------------------- */
 
 /* NULL is not. */
@@ -256,6 +264,9 @@ enum pool_view {
 bool pool_find_window(struct raffia_pool *pool, const struct space_request *request,
                       enum pool_view view, struct pool_interval *best);
 
+/* Growth lock held: bytes of the ABSENT slots that the interval touches. */
+size_t pool_absent_bytes(const struct raffia_pool *pool, const struct pool_interval *interval);
+
 /* Growth lock held, pool lock not: puts chunks behind the absent slots of the interval, all or
  * none. */
 raffia_status pool_fill(struct raffia_pool *pool, const struct pool_interval *interval,
@@ -290,11 +301,16 @@ raffia_status pool_reclaim(struct raffia_pool *pool, size_t wanted,
 bool pool_make_room(struct raffia_pool *pool, const struct pool_interval *spared, size_t wanted,
                     size_t minimum);
 
+/* Why growth came to nothing. */
+struct pool_growth_end {
+    struct core_error_record device; /* what it said, if it was the one to refuse */
+    bool gave_up;                    /* others took what was found, again and again */
+};
+
 /* No lock held. Grows the pool so that the request fits and takes the block in one step.
- * OUT_OF_MEMORY, without a sentence, if it cannot; *refusal is then written with what the device
- * said, if it was the one to refuse. */
+ * OUT_OF_MEMORY, without a sentence, if it cannot; *end is then written. */
 raffia_status pool_try_growth(struct raffia_pool *pool, const struct space_request *request,
-                              struct space_block *block, struct core_error_record *refusal);
+                              struct space_block *block, struct pool_growth_end *end);
 
 /* Growth lock held, pool lock not: makes all of the interval present, without giving it to anybody.
  */
@@ -313,12 +329,24 @@ size_t pool_budget(struct raffia_pool *pool);
 /* Both locks held: makes the page report agree with the slots. */
 void pool_refresh_report(struct raffia_pool *pool);
 
-/* Pool lock held: bytes of whole slots that are present and free. */
-size_t pool_idle_bytes(struct raffia_pool *pool);
+/* Pool lock held: bytes of whole slots that are present and free, outside `spared` (may be NULL);
+ * none in a fixed pool, which keeps what it has. */
+size_t pool_idle_bytes(struct raffia_pool *pool, const struct pool_interval *spared);
 
-/* No lock held. Says in a sentence why a request cannot be served. `device_says` is the driver's
- * own sentence, or NULL if the driver was not the one to refuse. */
-raffia_status pool_refuse_request(struct raffia_pool *pool, size_t bytes, const char *device_says);
+/* Why a request cannot be served. */
+struct pool_refusal {
+    size_t bytes;                        /* asked for */
+    const struct space_request *request; /* as the space saw it, guard included */
+    const char *device_says; /* the driver's own sentence; NULL if it was not the one to refuse */
+    bool gave_up;            /* others took what was found, again and again */
+};
+
+/* No lock held. Says so in a sentence. */
+raffia_status pool_refuse_request(struct raffia_pool *pool, const struct pool_refusal *refusal);
+
+/* The same after growth, or where there was none. `bytes` is what was asked for. */
+raffia_status pool_refuse_grown(struct raffia_pool *pool, const struct space_request *request,
+                                size_t bytes, const struct pool_growth_end *end);
 
 /* Why an address is no live block. Gathered under the lock, said after it. */
 struct pool_bad_address {

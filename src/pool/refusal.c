@@ -3,6 +3,8 @@
 #include "pool/pool_internal.h"
 #include "pool/registry.h"
 
+#include <stdio.h>
+
 /* What the out-of-memory sentence tells, gathered at one moment. */
 struct shortage {
     struct space_stats space;
@@ -18,7 +20,7 @@ static struct shortage gather_shortage(struct raffia_pool *pool)
     core_lock_take(&pool->lock);
     pool->failures++;
     space_query(pool->space, &shortage.space);
-    shortage.idle_bytes = pool_idle_bytes(pool);
+    shortage.idle_bytes = pool_idle_bytes(pool, NULL);
     shortage.pending_bytes = pool->pending_bytes;
     shortage.mapped_bytes = pool->mapped_bytes;
     shortage.maximum_bytes = pool->maximum_bytes;
@@ -26,17 +28,33 @@ static struct shortage gather_shortage(struct raffia_pool *pool)
     return shortage;
 }
 
-/* The setting or the state of affairs to change. */
-static const char *advice(const struct raffia_pool *pool, size_t bytes,
-                          const struct shortage *shortage, bool device_refused)
+/* Bytes of free space that the request takes: whole granules, guard included. */
+static size_t needed_bytes(const struct raffia_pool *pool, const struct space_request *request)
 {
-    if (device_refused)
+    size_t bytes;
+    return core_align_up(request->bytes, pool->granule, &bytes) ? bytes : SIZE_MAX;
+}
+
+/* The setting or the state of affairs to change. */
+static const char *advice(const struct raffia_pool *pool, const struct pool_refusal *refusal,
+                          const struct shortage *shortage)
+{
+    const size_t needed = needed_bytes(pool, refusal->request);
+    if (refusal->gave_up)
+        return "others took the memory that was found for it, again and again: try again, or raise "
+               "its maximum_bytes";
+    if (refusal->device_says)
         return "the device has no more to give: free memory there, or lower maximum_bytes of other "
                "pools (by default the settings pool_share and pool_maximum)";
-    if (shortage->pending_bytes && bytes <= shortage->maximum_bytes)
+    if (shortage->pending_bytes && needed <= shortage->maximum_bytes)
         return "blocks that were freed on streams wait for work that cannot be waited for now, as "
                "while a stream is being captured";
-    if (bytes <= shortage->space.free_bytes)
+    if (needed <= shortage->space.largest_free)
+        return refusal->request->alignment > pool->granule
+                   ? "enough is free in one piece, but not at that alignment: free blocks, or ask "
+                     "for a smaller alignment"
+                   : "enough has become free meanwhile: try again";
+    if (needed <= shortage->space.free_bytes)
         return "enough is free, but in pieces (the memory is fragmented): free neighbouring blocks "
                "or ask for less at once";
     if (pool->flags & RAFFIA_POOL_FIXED)
@@ -44,29 +62,61 @@ static const char *advice(const struct raffia_pool *pool, size_t bytes,
     return "raise its maximum_bytes, or free blocks";
 }
 
-raffia_status pool_refuse_request(struct raffia_pool *pool, size_t bytes, const char *device_says)
+/* What a request takes beyond the bytes asked for: " at multiples of 2 MiB", " and a guard (...)".
+ */
+#define EXTRA_TEXT_MAX 128
+
+static const char *extra_text(const struct raffia_pool *pool, const struct space_request *request,
+                              char text[static EXTRA_TEXT_MAX])
+{
+    char alignment[CORE_SIZE_TEXT_MAX], needed[CORE_SIZE_TEXT_MAX];
+    int length = 0;
+    text[0] = '\0';
+    if (request->alignment > pool->granule)
+        length = snprintf(text, EXTRA_TEXT_MAX, " at a multiple of %s",
+                          core_format_size(request->alignment, alignment));
+    if (pool->guard_bytes)
+        snprintf(text + length, EXTRA_TEXT_MAX - (size_t)length, " and a guard (%s in all)",
+                 core_format_size(needed_bytes(pool, request), needed));
+    return text;
+}
+
+raffia_status pool_refuse_request(struct raffia_pool *pool, const struct pool_refusal *refusal)
 {
     char free_now[CORE_SIZE_TEXT_MAX], largest[CORE_SIZE_TEXT_MAX], idle[CORE_SIZE_TEXT_MAX],
         mapped[CORE_SIZE_TEXT_MAX], maximum[CORE_SIZE_TEXT_MAX], all_idle[CORE_SIZE_TEXT_MAX],
-        device_free[CORE_SIZE_TEXT_MAX] = "an unknown amount";
+        device_free[CORE_SIZE_TEXT_MAX] = "an unknown amount", extra[EXTRA_TEXT_MAX];
     const struct shortage shortage = gather_shortage(pool);
+    const char *said = refusal->device_says;
     raffia_device_info info;
     if (!pool->device.driver->device_info(pool->device.index, &info))
         core_format_size(info.free_bytes, device_free);
     return core_error(
         RAFFIA_ERROR_OUT_OF_MEMORY,
-        "pool '%s' cannot serve %zu bytes: %s are free (%s in one piece), %s of that "
+        "pool '%s' cannot serve %zu bytes%s: %s are free (%s in one piece), %s of that "
         "in idle chunks; %s "
         "are mapped of a maximum of %s; the device has %s free, and all pools hold %s "
         "idle there; %s%s%s",
-        pool->name, bytes, core_format_size(shortage.space.free_bytes, free_now),
+        pool->name, refusal->bytes, extra_text(pool, refusal->request, extra),
+        core_format_size(shortage.space.free_bytes, free_now),
         core_format_size(shortage.space.largest_free, largest),
         core_format_size(shortage.idle_bytes, idle),
         core_format_size(shortage.mapped_bytes, mapped),
         core_format_size(shortage.maximum_bytes, maximum), device_free,
         core_format_size(pool_registry_idle_bytes(pool->device), all_idle),
-        advice(pool, bytes, &shortage, device_says != NULL), device_says ? " - it said: " : "",
-        device_says ? device_says : "");
+        advice(pool, refusal, &shortage), said ? " - it said: " : "", said ? said : "");
+}
+
+raffia_status pool_refuse_grown(struct raffia_pool *pool, const struct space_request *request,
+                                size_t bytes, const struct pool_growth_end *end)
+{
+    const struct pool_refusal refusal = {
+        .bytes = bytes,
+        .request = request,
+        .device_says = end->device.status ? end->device.text : NULL,
+        .gave_up = end->gave_up,
+    };
+    return pool_refuse_request(pool, &refusal);
 }
 
 void pool_judge_address(struct raffia_pool *pool, const void *address,

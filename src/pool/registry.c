@@ -128,19 +128,20 @@ static bool trim(void *context, raffia_pool *pool)
 }
 
 struct idleness {
-    const struct pool_need *need;
+    struct driver_device device;
+    const struct pool_need *need; /* only pools that can help it count; NULL = all of the device */
     size_t bytes;
 };
 
-static bool add_helpful(void *context, raffia_pool *pool)
+static bool add_idle(void *context, raffia_pool *pool)
 {
     struct idleness *idleness = context;
-    if (pool == idleness->need->spared)
+    if (idleness->need ? pool == idleness->need->spared : !same_device(pool, idleness->device))
         return true;
     pool_order_refresh(pool);
     core_lock_take(&pool->lock);
-    if (can_help(pool, idleness->need))
-        idleness->bytes += pool_idle_bytes(pool);
+    if (!idleness->need || can_help(pool, idleness->need))
+        idleness->bytes += pool_idle_bytes(pool, NULL);
     core_lock_leave(&pool->lock);
     return true;
 }
@@ -152,7 +153,7 @@ static bool is_worthwhile(const struct pool_need *need)
     struct idleness idleness = {.need = need};
     raffia_device_info asked = {0};
     const raffia_device_info *info = need->info ? need->info : &asked;
-    pool_registry_for_each(add_helpful, &idleness);
+    pool_registry_for_each(add_idle, &idleness);
     if (!idleness.bytes ||
         (!need->info && need->device.driver->device_info(need->device.index, &asked)))
         return false;
@@ -180,26 +181,9 @@ bool pool_others_make_room(struct raffia_pool *pool, size_t bytes)
     return pool_registry_trim(&need) > 0;
 }
 
-struct sum {
-    struct driver_device device;
-    size_t bytes;
-};
-
-static bool add_idle(void *context, raffia_pool *pool)
-{
-    struct sum *sum = context;
-    if (!same_device(pool, sum->device))
-        return true;
-    pool_order_refresh(pool);
-    core_lock_take(&pool->lock);
-    sum->bytes += pool_idle_bytes(pool);
-    core_lock_leave(&pool->lock);
-    return true;
-}
-
 size_t pool_registry_idle_bytes(struct driver_device device)
 {
-    struct sum sum = {.device = device};
-    pool_registry_for_each(add_idle, &sum);
-    return sum.bytes;
+    struct idleness idleness = {.device = device};
+    pool_registry_for_each(add_idle, &idleness);
+    return idleness.bytes;
 }

@@ -17,11 +17,14 @@ void pool_describe_block(const struct raffia_pool *pool, const struct space_bloc
     };
 }
 
-size_t pool_idle_bytes(struct raffia_pool *pool)
+size_t pool_idle_bytes(struct raffia_pool *pool, const struct pool_interval *spared)
 {
     size_t bytes = 0;
+    if (pool->flags & RAFFIA_POOL_FIXED)
+        return 0;
     for (size_t i = 0; i < pool->slot_count; i++)
-        if (space_is_free(pool->space, pool_slot_offset(pool, i), pool_slot_bytes(pool, i)))
+        if (!pool_is_spared(pool, i, spared) &&
+            space_is_free(pool->space, pool_slot_offset(pool, i), pool_slot_bytes(pool, i)))
             bytes += pool_slot_bytes(pool, i);
     return bytes;
 }
@@ -70,7 +73,7 @@ static void fill_in(struct raffia_pool *pool, raffia_pool_stats *stats)
         .free_bytes = space.free_bytes,
         .largest_free_bytes =
             space.largest_free > pool->guard_bytes ? space.largest_free - pool->guard_bytes : 0,
-        .idle_bytes = pool_idle_bytes(pool),
+        .idle_bytes = pool_idle_bytes(pool, NULL),
         .maximum_bytes = pool->maximum_bytes,
         .address_bytes = pool->range_bytes,
         .peak_in_use_bytes = pool->peak_in_use_bytes,

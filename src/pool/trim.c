@@ -3,12 +3,6 @@
 #include "core/text.h"
 #include "pool/order.h"
 
-static bool is_spared(const struct raffia_pool *pool, size_t slot,
-                      const struct pool_interval *spared)
-{
-    return spared && slot >= pool_first_slot(pool, spared) && slot < pool_end_slot(pool, spared);
-}
-
 /* Pool lock held. MAPPED -> LOANED if all of the slot is free. */
 static raffia_status withdraw(struct raffia_pool *pool, size_t slot)
 {
@@ -57,7 +51,7 @@ raffia_status pool_reclaim(struct raffia_pool *pool, size_t wanted,
     raffia_status status = RAFFIA_OK;
     size_t released = 0;
     for (size_t i = pool->slot_count; i-- > 0 && released < wanted && !status;) {
-        if (is_spared(pool, i, spared))
+        if (pool_is_spared(pool, i, spared))
             continue;
         status = give_back(pool, i);
         if (!status)
@@ -72,23 +66,12 @@ raffia_status pool_reclaim(struct raffia_pool *pool, size_t wanted,
     return status;
 }
 
-/* Pool lock held. */
-static size_t idle_outside(struct raffia_pool *pool, const struct pool_interval *spared)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < pool->slot_count; i++)
-        if (!is_spared(pool, i, spared) &&
-            space_is_free(pool->space, pool_slot_offset(pool, i), pool_slot_bytes(pool, i)))
-            bytes += pool_slot_bytes(pool, i);
-    return bytes;
-}
-
 bool pool_make_room(struct raffia_pool *pool, const struct pool_interval *spared, size_t wanted,
                     size_t minimum)
 {
     size_t released = 0;
     core_lock_take(&pool->lock);
-    const bool worthwhile = idle_outside(pool, spared) >= minimum;
+    const bool worthwhile = pool_idle_bytes(pool, spared) >= minimum;
     core_lock_leave(&pool->lock);
     if (worthwhile)
         (void)pool_reclaim(pool, wanted, spared, &released);
@@ -112,11 +95,13 @@ raffia_status raffia_pool_trim(raffia_pool *pool, size_t keep_bytes, size_t *rel
     raffia_status status = pool_enter_to_change(pool);
     if (status)
         return status;
-    size_t released;
-    pool_order_refresh(pool);
-    pthread_mutex_lock(&pool->growth_lock);
-    status = trim(pool, keep_bytes, &released);
-    pthread_mutex_unlock(&pool->growth_lock);
+    size_t released = 0;
+    if (!(pool->flags & RAFFIA_POOL_FIXED)) { /* what went would be gone for good */
+        pool_order_refresh(pool);
+        pthread_mutex_lock(&pool->growth_lock);
+        status = trim(pool, keep_bytes, &released);
+        pthread_mutex_unlock(&pool->growth_lock);
+    }
     if (status)
         return status;
     core_log_info("pool '%s': gave back %zu bytes", pool->name, released);
@@ -130,6 +115,10 @@ raffia_status raffia_pool_set_maximum(raffia_pool *pool, size_t maximum_bytes)
     raffia_status status = pool_enter_to_change(pool);
     if (status)
         return status;
+    if (pool->flags & RAFFIA_POOL_FIXED)
+        return core_error(RAFFIA_ERROR_UNSUPPORTED,
+                          "pool '%s' is a fixed pool: its size was settled when it was created",
+                          pool->name);
     if (maximum_bytes > pool->range_bytes) {
         char asked[CORE_SIZE_TEXT_MAX], range[CORE_SIZE_TEXT_MAX];
         if (maximum_bytes == RAFFIA_NONE)

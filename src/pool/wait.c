@@ -116,7 +116,7 @@ static raffia_status wait_for_event(const struct raffia_pool *pool, driver_event
 {
     const struct driver_device device = pool->device;
     raffia_status status = RAFFIA_ERROR_DRIVER;
-    for (int i = 0; status && i < POOL_UNDO_ATTEMPTS; i++)
+    for (int i = 0; status && i < POOL_DRIVER_ATTEMPTS; i++)
         status = device.driver->event_wait(device.index, event);
     return status;
 }
@@ -126,7 +126,7 @@ static raffia_status wait_for_device(const struct raffia_pool *pool)
 {
     const struct driver_device device = pool->device;
     raffia_status status = RAFFIA_ERROR_DRIVER;
-    for (int i = 0; status && i < POOL_UNDO_ATTEMPTS; i++)
+    for (int i = 0; status && i < POOL_DRIVER_ATTEMPTS; i++)
         status = device.driver->device_wait(device.index);
     return status && device.driver->context_state(device.index) ? RAFFIA_OK : status;
 }
@@ -242,7 +242,7 @@ static raffia_status wait_for_stream(struct raffia_pool *pool, struct pool_strea
     const uint64_t id = stream->id, youngest = seal_all(pool);
     pthread_mutex_unlock(&pool->order->lock);
     raffia_status status = RAFFIA_ERROR_DRIVER;
-    for (int i = 0; status && i < POOL_UNDO_ATTEMPTS; i++)
+    for (int i = 0; status && i < POOL_DRIVER_ATTEMPTS; i++)
         status = pool->device.driver->stream_wait(pool->device.index, handle);
     pthread_mutex_lock(&pool->order->lock);
     core_lock_take(&pool->lock);

@@ -64,7 +64,7 @@ static bool visit(void *context, const struct space_block *item)
     return true;
 }
 
-static size_t absent_bytes(const struct raffia_pool *pool, const struct pool_interval *interval)
+size_t pool_absent_bytes(const struct raffia_pool *pool, const struct pool_interval *interval)
 {
     size_t bytes = 0;
     for (size_t i = pool_first_slot(pool, interval); i < pool_end_slot(pool, interval); i++)
@@ -86,6 +86,6 @@ bool pool_find_window(struct raffia_pool *pool, const struct space_request *requ
     if (!search.found)
         return false;
     *best = search.best;
-    best->missing = absent_bytes(pool, best);
+    best->missing = pool_absent_bytes(pool, best);
     return true;
 }

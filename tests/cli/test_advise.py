@@ -38,6 +38,9 @@ def test_b12_several_models_are_taken_for_rotating(tmp_path):
     assert report["weight_bytes"] == weights
     assert report["mode"] == "rotate" and report["loads_per_day"] == 40
     assert report["pool"]["bytes"] == whole_pages(weights, 130)
+    largest = max(model["bytes"] for model in report["models"])
+    assert report["pool"]["bytes_if_they_take_turns"] == whole_pages(largest, 120)
+    assert "raffia_load_options" in raffia("advise", *paths).out
     report = raffia("advise", *paths, "--resident", "--json").json
     assert report["mode"] == "resident" and report["pool"]["bytes"] == whole_pages(weights, 120)
 

@@ -70,6 +70,25 @@ static void b12_rotating_models_want_the_sum_times_1_3(void **state)
     (void)state;
 }
 
+static void b12_models_that_take_turns_want_the_largest_times_1_2(void **state)
+{
+    question.loads_given = false;
+    weights[0] = 50 * GIB;
+    judge();
+    assert_int_equal(advice.turns_bytes, 0);
+    weights[1] = 70 * GIB;
+    question.count = 2;
+    judge();
+    assert_false(advice.fits);
+    assert_int_equal(advice.turns_bytes, 84 * GIB);
+    assert_non_null(strstr(advice.remarks[0], "84 GiB"));
+    assert_non_null(strstr(advice.remarks[0], "there is room"));
+    weights[1] = 90 * GIB; /* 108 GiB of 100 */
+    judge();
+    assert_null(strstr(advice.remarks[0], "there is room"));
+    (void)state;
+}
+
 static void b12_b14_pages_of_1_gib_want_all_conditions_at_once(void **state)
 {
     judge();
@@ -244,6 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(b12_a_resident_model_wants_its_weights_times_1_2),
         TEST(b12_rotating_models_want_the_sum_times_1_3),
+        TEST(b12_models_that_take_turns_want_the_largest_times_1_2),
         TEST(b12_b14_pages_of_1_gib_want_all_conditions_at_once),
         TEST(b12_weights_of_8_gb_stay_at_2_mib),
         TEST(b12_few_loads_stay_at_2_mib),

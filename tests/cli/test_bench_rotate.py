@@ -67,7 +67,7 @@ def test_one_round_has_no_rounds_after_it(tmp_path):
 
 
 def test_it_is_listed():
-    assert "rotate" in raffia("bench").out
+    assert "rotate" in raffia("bench", "--help").out
 
 
 @pytest.mark.parametrize("arguments", [["--models", "0"], ["--models", "17"], ["--rounds", "0"], ["file"]])

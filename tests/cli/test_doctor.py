@@ -10,6 +10,13 @@ def trial(report, kind, size=None):
     return found[0] if found else None
 
 
+def test_nothing_is_to_be_fixed_where_all_is_well():
+    level = None
+    for line in raffia("doctor").out.splitlines():
+        level = line.split()[0] if line and not line.startswith(" ") else level
+        assert not (level == "ok" and line.startswith("         fix:")), line
+
+
 def test_it_looks_and_tries():
     report = raffia("doctor", "--json").json
     assert set(report) == {"facts", "findings", "trials", "huge_pages"}

@@ -2,6 +2,7 @@
 #include "cli/doctor.h"
 #include "support/cmocka.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define MIB ((size_t)1 << 20)
@@ -9,7 +10,7 @@
 
 #define NO_LIMIT ((struct host_limit){.limit = HOST_UNLIMITED})
 
-static const struct doctor_features all_features = {.populate = true, .cachestat = true};
+static const struct doctor_features all_features = {.populate = true};
 
 /* A machine on which all is well. */
 static struct host_facts good_machine(void)
@@ -197,12 +198,25 @@ static void a_tight_memory_limit_is_named(void **state)
 static void an_old_kernel_is_told_what_it_lacks(void **state)
 {
     struct host_facts facts = good_machine();
-    struct doctor_features none = {0};
+    struct doctor_features none = {.cachestat_error = ENOSYS};
     struct doctor_findings findings;
     facts.pagemap_scan = false;
     doctor_judge(&facts, &none, &findings);
     assert_int_equal(count_of(&findings, DOCTOR_WARNING), 3);
     (void)state;
+}
+
+static void a_call_that_is_refused_is_not_called_missing(void **state)
+{
+    (void)state;
+    const struct host_facts facts = good_machine();
+    struct doctor_features features = all_features;
+    struct doctor_findings findings;
+    features.cachestat_error = EPERM;
+    doctor_judge(&facts, &features, &findings);
+    const struct doctor_finding *finding = only_complaint(&findings, DOCTOR_WARNING);
+    assert_non_null(strstr(finding->fix, "refused"));
+    assert_null(strstr(finding->fix, "Linux"));
 }
 
 static void the_longest_paths_fit(void **state)
@@ -251,6 +265,7 @@ int main(void)
         cmocka_unit_test(memory_in_pieces_is_noticed),
         cmocka_unit_test(a_tight_memory_limit_is_named),
         cmocka_unit_test(an_old_kernel_is_told_what_it_lacks),
+        cmocka_unit_test(a_call_that_is_refused_is_not_called_missing),
         cmocka_unit_test(the_longest_paths_fit),
         cmocka_unit_test(nothing_known_is_nothing_to_complain_of_but_pages),
     };

@@ -27,6 +27,7 @@ def test_version_is_that_of_the_headers():
 
 def test_nothing_and_nonsense_are_usage_errors():
     assert "Commands:" in raffia(expect=USAGE).err
+    assert "Benchmarks:" in raffia("bench", expect=USAGE).err
     assert raffia("mke-model", expect=USAGE).err.startswith("raffia: there is no command 'mke-model'")
     assert raffia("mke-model", expect=USAGE).out == ""
 
@@ -54,6 +55,18 @@ def test_output_that_cannot_be_written_is_a_failure(arguments):
         done = subprocess.run([CLI, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == FAILURE
     assert done.stderr.startswith("raffia: cannot write")
+
+
+@pytest.mark.parametrize("line", [["load", "MODEL", "--checksum"], ["inspect", "MODEL", "--tensors"], ["doctor"], ["load", "missing"]])
+def test_a_full_disk_is_told_once(line, model):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full")
+    words = [str(model) if word == "MODEL" else word for word in line]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([CLI, *words, "--json"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == FAILURE
+    told = [text for text in done.stderr.splitlines() if "standard output" in text]
+    assert len(told) == 1, done.stderr
 
 
 def test_codes_are_what_the_help_says():

@@ -101,3 +101,11 @@ def test_a_missing_file_is_a_failure_and_no_file_a_usage_error(tmp_path):
     assert result.json["error"]["status"] == "RAFFIA_ERROR_NOT_FOUND"
     raffia("inspect", expect=USAGE)
     raffia("inspect", "a", "b", expect=USAGE)
+
+
+def test_a_file_without_tensors_counts_as_it_does_for_load(tmp_path):
+    path = tmp_path / "empty.safetensors"
+    write_safetensors(path, {})
+    files = raffia("inspect", path, "--json").json["files"]
+    assert [file["path"] for file in files] == [str(path)] and files[0]["bytes"] == path.stat().st_size
+    assert raffia("load", path, "--json").json["files"] == 1

@@ -176,16 +176,73 @@ def test_a_failed_extract_leaves_nothing(plain, tmp_path):
     assert sorted(os.listdir(tmp_path)) == before
 
 
-def test_a_tensor_that_would_not_be_there_is_refused_before_the_load(plain, tmp_path):
-    loads = {"RAFFIA_LOG": "info"}
+@pytest.fixture
+def sharded(tmp_path):
+    raffia("make-model", tmp_path / "d", "--size", "1MiB", "--shards", "3")
+    return tmp_path / "d"
+
+
+def contents(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
+
+
+def test_no_file_of_the_model_is_extracted_to(plain, tmp_path):
+    hard, soft = tmp_path / "hard", tmp_path / "soft"
+    os.link(plain, hard)
+    soft.symlink_to(plain)
+    before = contents(tmp_path)
+    for model, target in (plain, plain), (plain, hard), (plain, soft), (soft, plain), (soft, soft), (tmp_path, plain):
+        result = raffia("load", model, "--extract", f"t1={target}", "--json", expect=USAGE)
+        assert result.json["error"]["status"] == "RAFFIA_ERROR_INVALID_ARGUMENT"
+        assert "file of the model itself" in result.err
+    assert soft.is_symlink() and contents(tmp_path) == before
+    assert "itself" in raffia("load", "plain.safetensors", "--extract", "t1=./plain.safetensors", expect=USAGE, cwd=tmp_path).err
+
+
+def test_no_shard_and_no_index_is_extracted_to(sharded):
+    before = contents(sharded)
+    assert len(before) == 4
+    for target in before:
+        for path in sharded, sharded / "model.safetensors.index.json":
+            line = ["load", path, "--tensor", "lm_head.weight", "--extract", f"lm_head.weight={sharded / target}"]
+            raffia(*line, expect=USAGE)
+    assert contents(sharded) == before
+
+
+def test_a_file_takes_one_tensor(plain, tmp_path):
+    (tmp_path / "also").symlink_to(tmp_path)
+    before = sorted(os.listdir(tmp_path))
     out = tmp_path / "x"
-    assert "mapped at" in raffia("load", plain, "--extract", f"t1={out}", env=loads).err
-    for selection in [], ["--tensor", "t1"]:
-        for name in ["missing", "t1*"] + (["t2"] if selection else []):
-            refused = raffia(
-                "load", plain, *selection, "--extract", f"t1={out}", "--extract", f"{name}={out}", env=loads, expect=FAILURE
-            )
-            assert f"'{name}'" in refused.err and "mapped at" not in refused.err
+    for other in out, f"{tmp_path}/./x", tmp_path / "also" / "x":
+        result = raffia("load", plain, "--extract", f"t1={out}", "--extract", f"t255={other}", expect=USAGE)
+        assert "'t1'" in result.err and "'t255'" in result.err
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_an_extract_is_refused_before_anything_is_loaded(plain, tmp_path):
+    log = {"RAFFIA_LOG": "info"}
+    assert "loaded" in raffia("load", plain, env=log).err
+    for request, word in (
+        (f"nope={tmp_path / 'x'}", "no tensor 'nope'"),
+        (f"t1={tmp_path / 'no' / 'x'}", "no/x: cannot"),
+        (f"t1={tmp_path}", "no regular file"),
+    ):
+        result = raffia("load", plain, "--extract", request, expect=FAILURE, env=log)
+        assert word in result.err and "loaded" not in result.err
+    line = ["load", plain, "--tensor", "t255", "--extract", f"t1={tmp_path / 'x'}"]
+    assert "among those to load" in raffia(*line, expect=FAILURE).err
+
+
+def test_names_with_an_equals_sign_are_extracted(tmp_path):
+    path = tmp_path / "m.safetensors"
+    write_safetensors(path, {"a": ("U8", [1], b"1"), "a=b": ("U8", [2], b"22"), "c=": ("U8", [3], b"333")})
+    line = ["load", path.name, "--extract"]
+    raffia(*line, "a=b=f", cwd=tmp_path)
+    raffia(*line, "c==g=h", cwd=tmp_path)
+    raffia(*line, "a=./b=f", cwd=tmp_path)
+    assert (tmp_path / "f").read_bytes() == b"22"
+    assert (tmp_path / "g=h").read_bytes() == b"333"
+    assert (tmp_path / "b=f").read_bytes() == b"1"
 
 
 def test_only_a_regular_file_is_replaced(plain, tmp_path):
@@ -214,6 +271,8 @@ def test_only_a_regular_file_is_replaced(plain, tmp_path):
         ["a", "--repeat", "0"],
         ["a", "--repeat", "1e3"],
         ["a", "--page-size", "2GiB"],
+        ["a", "--page-size", "3MiB"],
+        ["a", "--budget", "1"],
         ["a", "--stall-timeout", "1.5"],
         ["a", "--extract", "name"],
         ["a", "--extract", "=file"],
@@ -329,7 +388,7 @@ def test_an_interrupt_ends_the_load(large, tmp_path, pages):
     out = tmp_path / "out.bin"
     code, stdout, err = stop_in_the_middle(large, signal.SIGINT, "--pages", pages, "--extract", f"t={out}")
     assert code == FAILURE and stdout == ""
-    assert err.splitlines()[-1].startswith("raffia: ")
+    assert err.splitlines()[-1].startswith("raffia: interrupted: ") and "caller" not in err
     assert os.listdir(tmp_path) == [large.name]
 
 

@@ -102,12 +102,16 @@ static void a_bad_config_call_changes_nothing(void **state)
     (void)state;
     assert_ok(raffia_config_set("threads", "7"));
     static const char *const bad[][2] = {
-        {"threads", "1025"},      {"threads", "-1"},     {"threads", "many"},
-        {"threads", ""},          {"pages", "yes"},      {"pages", "ON"},
-        {"pool_share", "17%"},    {"pool_share", "8"},   {"page_size", "2 MiB"},
-        {"driver", "opencl"},     {"log", "loud"},       {"page_size", "3MiB"},
-        {"page_size", "0"},       {"page_size", "2KiB"}, {"page_size", "none"},
-        {"load_budget", "65535"},
+        {"threads", "1025"},    {"threads", "-1"},
+        {"threads", "many"},    {"threads", ""},
+        {"pages", "yes"},       {"pages", "ON"},
+        {"pool_share", "17%"},  {"pool_share", "8"},
+        {"page_size", "2 MiB"}, {"driver", "opencl"},
+        {"log", "loud"},        {"page_size", "3MiB"},
+        {"page_size", "0"},     {"page_size", "2KiB"},
+        {"page_size", "none"},  {"load_budget", "65535"},
+        {"pool_maximum", "0"},  {"pool_maximum", "4095"},
+        {"pool_share", "101%"}, {"device_parameters", "x:maximum=0"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, raffia_config_set(bad[i][0], bad[i][1]));
@@ -152,6 +156,30 @@ static void a_buffer_too_small_is_left_alone(void **state)
     assert_status(RAFFIA_ERROR_LIMIT, raffia_config_get("page_size", NULL, 0));
     assert_ok(raffia_config_get("page_size", text, 5));
     assert_string_equal(text, "2MiB");
+}
+
+static void a_long_value_leaves_room_for_the_reason(void **state)
+{
+    (void)state;
+    char text[5000];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, raffia_config_set("pages", text));
+    assert_error_mentions("is none of off, try, on");
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, raffia_config_set("load_budget", text));
+    assert_error_mentions("write it like 64MiB");
+}
+
+static void the_warning_says_which_pages_are_used_then(void **state)
+{
+    (void)state;
+    setenv("RAFFIA_PAGES", "ON", 1);
+    log_capture_start();
+    assert_false(core_setting_given(CORE_SETTING_PAGES));
+    log_capture_stop();
+    assert_int_equal(log_capture_count(), 1);
+    assert_non_null(strstr(log_capture_line(0), "try where a pool is made on purpose, off elsewh"));
+    unsetenv("RAFFIA_PAGES");
 }
 
 static void a_bad_value_in_the_environment_is_warned_of_once(void **state)
@@ -294,6 +322,8 @@ int main(void)
         TEST(a_value_too_long_to_keep_is_refused),
         TEST(unknown_names_are_refused),
         TEST(a_buffer_too_small_is_left_alone),
+        TEST(a_long_value_leaves_room_for_the_reason),
+        TEST(the_warning_says_which_pages_are_used_then),
         TEST(a_bad_value_in_the_environment_is_warned_of_once),
         TEST(asking_for_the_text_warns_too),
         TEST(a_quiet_log_hears_no_warning),

@@ -30,7 +30,13 @@ static void sizes_are_parsed_strictly(void **state)
     accepts("7kB", 7000);
     accepts("7KB", 7000);
     accepts("1TiB", (size_t)1 << 40);
-    accepts("none", RAFFIA_NONE);
+    size_t none = 0;
+    assert_ok(core_parse_size_or_none("none", &none));
+    assert_true(none == RAFFIA_NONE);
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, core_parse_size_or_none("many", &none));
+    assert_error_mentions("or none");
+    refuses("none");
+    assert_null(strstr(raffia_last_error(), "or none"));
     accepts("18446744073709551614", SIZE_MAX - 1);
     static const char *const bad[] = {"",
                                       " 1",
@@ -65,21 +71,23 @@ static void shares_and_counts(void **state)
 {
     (void)state;
     double share = -1;
-    assert_ok(core_parse_share("8%", &share));
+    assert_ok(core_parse_share("8%", 1, &share));
     assert_float_equal(share, 0.08, 1e-12);
-    assert_ok(core_parse_share("12.5%", &share));
+    assert_ok(core_parse_share("12.5%", 1, &share));
     assert_float_equal(share, 0.125, 1e-12);
     static const char *const bad[] = {
         "8",    "101%", "-1%", "%",   "1e1%", "nan%",   " 8%",    "8 %",
         "0x8%", "",     "8.%", ".5%", "8%%",  "1.2.3%", "100.1%", "99999999999999999999%"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, core_parse_share(bad[i], &share));
+        assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, core_parse_share(bad[i], 1, &share));
     assert_float_equal(share, 0.125, 1e-12);
-    assert_ok(core_parse_share("0%", &share));
+    assert_ok(core_parse_share("0%", 1, &share));
     assert_float_equal(share, 0, 1e-12);
-    assert_ok(core_parse_share("100%", &share));
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, core_parse_share("101%", 1, &share));
+    assert_error_mentions("'101%' is more than the 100% allowed");
+    assert_ok(core_parse_share("100%", 1, &share));
     assert_float_equal(share, 1, 1e-12);
-    assert_ok(core_parse_share("0.0625%", &share));
+    assert_ok(core_parse_share("0.0625%", 1, &share));
     assert_float_equal(share, 0.000625, 1e-12);
     uint64_t count = 0;
     assert_ok(core_parse_count("16", 16, &count));
@@ -102,13 +110,15 @@ static void sizes_are_formatted_for_people(void **state)
     assert_string_equal(core_format_size((size_t)3 << 29, text), "1.50 GiB");
     assert_string_equal(core_format_size(((size_t)1 << 30) - 4096, text), "1.00 GiB");
     assert_string_equal(core_format_size(((size_t)1 << 30) - (6 << 20), text), "1018 MiB");
-    assert_string_equal(core_format_size(RAFFIA_NONE, text), "none");
+    assert_string_equal(core_format_size(RAFFIA_NONE, text), "16.00 EiB");
+    assert_string_equal(core_format_size((size_t)5 << 59, text), "2.50 EiB");
+    assert_string_equal(core_format_size(((size_t)1 << 60) - 1, text), "1.00 EiB");
     assert_string_equal(core_format_size(1025, text), "1.00 KiB");
     assert_string_equal(core_format_size(1536 + 6, text), "1.51 KiB");
     assert_string_equal(core_format_size(((size_t)1 << 20) - 1, text), "1.00 MiB");
     assert_string_equal(core_format_size((size_t)3 << 40, text), "3 TiB");
-    assert_string_equal(core_format_size((size_t)5000 << 40, text), "5000 TiB");
-    assert_string_equal(core_format_size(SIZE_MAX - 1, text), "16777216.00 TiB");
+    assert_string_equal(core_format_size((size_t)5000 << 40, text), "4.88 PiB");
+    assert_string_equal(core_format_size(SIZE_MAX - 1, text), "16.00 EiB");
 }
 
 int main(void)

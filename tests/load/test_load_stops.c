@@ -162,6 +162,7 @@ static void a_callback_cancels_at_the_end_too(void **state)
         raffia_model_load(path.text,
                           &LOAD_OPTIONS(HOST, .progress = note_progress, .progress_context = &seen),
                           &model));
+    assert_error_mentions("just as all 4194304 bytes were there");
 }
 
 static void *set_flag_when_reading(void *flag)
@@ -193,6 +194,59 @@ static void a_flag_cancels(void **state)
                       &model));
     assert_error_mentions("cancelled");
     pthread_join(thread, NULL);
+}
+
+static int early_flag;
+static unsigned data_reads;
+static bool raise_at_header;
+
+static int watch_reads(int fd, off_t offset, size_t *bytes)
+{
+    (void)fd;
+    (void)bytes;
+    if (offset >= DATA_OFFSET)
+        data_reads++;
+    else if (raise_at_header)
+        early_flag = 1;
+    return 0;
+}
+
+static raffia_status allocate_and_raise(void *context, raffia_stream stream, size_t bytes,
+                                        size_t alignment, void **address_p)
+{
+    struct test_resource *resource = context;
+    early_flag = 1;
+    return test_resource_ref(resource).ops->allocate(context, stream, bytes, alignment, address_p);
+}
+
+static void a_flag_is_seen_before_each_step(void **state)
+{
+    (void)state;
+    struct test_resource resource = {.properties = RAFFIA_HOST_ACCESSIBLE};
+    raffia_resource_ops ops = *test_resource_ref(&resource).ops;
+    ops.allocate = allocate_and_raise;
+    const raffia_load_options options =
+        LOAD_OPTIONS(.cancel = &early_flag, .threads = 1, .resource = {&ops, &resource});
+    raffia_model *model = NULL;
+
+    early_flag = 1;
+    assert_status(RAFFIA_ERROR_CANCELLED, raffia_model_inspect(path.text, &options, &model));
+    assert_status(RAFFIA_ERROR_CANCELLED, raffia_model_load("/no/such/file", &options, &model));
+    assert_error_mentions("before any file");
+
+    early_flag = 0;
+    raise_at_header = true;
+    sys_set_read_hook(watch_reads);
+    assert_status(RAFFIA_ERROR_CANCELLED, raffia_model_load(path.text, &options, &model));
+    assert_error_mentions("before any memory");
+
+    early_flag = 0;
+    raise_at_header = false;
+    assert_status(RAFFIA_ERROR_CANCELLED, raffia_model_load(path.text, &options, &model));
+    assert_error_mentions("before any tensor");
+    assert_int_equal(data_reads, 0);
+    assert_int_equal(resource.live, 0);
+    assert_null(model);
 }
 
 static void a_stall_gives_up_at_once_with_memory_of_its_own(void **state)
@@ -327,6 +381,7 @@ int main(void)
         STOP_TEST(a_callback_cancels),
         STOP_TEST(a_callback_cancels_at_the_end_too),
         STOP_TEST(a_flag_cancels),
+        STOP_TEST(a_flag_is_seen_before_each_step),
         STOP_TEST(a_stall_gives_up_at_once_with_memory_of_its_own),
         STOP_TEST(a_stall_waits_for_readers_of_the_callers_memory),
         STOP_TEST(a_slow_disk_is_no_stall),

@@ -75,7 +75,7 @@ static struct page_loan borrow(struct page_store *store, size_t place, size_t by
 {
     struct page_loan loan = {0};
     raffia_fallback_reason reason;
-    assert_ok(page_store_borrow(store, range + place * CHUNK, bytes, &loan, &reason));
+    assert_ok(page_store_borrow(store, range + place * CHUNK, bytes, bytes, &loan, &reason));
     assert_ptr_equal(loan.at, range + place * CHUNK);
     assert_int_equal(loan.bytes, bytes);
     return loan;
@@ -85,7 +85,8 @@ static raffia_status try_borrow(struct page_store *store, size_t place, size_t b
                                 raffia_fallback_reason *reason)
 {
     struct page_loan loan = {0};
-    raffia_status status = page_store_borrow(store, range + place * CHUNK, bytes, &loan, reason);
+    raffia_status status =
+        page_store_borrow(store, range + place * CHUNK, bytes, bytes, &loan, reason);
     if (status)
         assert_null(loan.record);
     return status;
@@ -326,13 +327,13 @@ static raffia_status life_of_chunks(void *context)
     raffia_status status = page_store_create(&options, &store);
     if (status)
         return status;
-    status = page_store_borrow(store, range, CHUNK, &loans[0], &reason);
+    status = page_store_borrow(store, range, CHUNK, CHUNK, &loans[0], &reason);
     if (!status)
-        status = page_store_borrow(store, range + CHUNK, 2 * CHUNK, &loans[1], &reason);
+        status = page_store_borrow(store, range + CHUNK, 2 * CHUNK, 2 * CHUNK, &loans[1], &reason);
     if (!status)
         status = page_store_return(store, &loans[0]);
     if (!status)
-        status = page_store_borrow(store, range + 4 * CHUNK, CHUNK, &loans[2], &reason);
+        status = page_store_borrow(store, range + 4 * CHUNK, CHUNK, CHUNK, &loans[2], &reason);
     for (int i = 0; i < 3; i++)
         if (loans[i].record)
             assert_ok(page_store_return(store, &loans[i]));
@@ -371,7 +372,7 @@ static void *borrow_again_and_again(void *argument)
     for (int i = 0; i < BORROWS_PER_HEAD; i++) {
         struct page_loan loan;
         raffia_fallback_reason reason;
-        if (page_store_borrow(borrower->store, range + borrower->place * CHUNK, CHUNK, &loan,
+        if (page_store_borrow(borrower->store, range + borrower->place * CHUNK, CHUNK, CHUNK, &loan,
                               &reason)) {
             borrower->refused++;
             continue;

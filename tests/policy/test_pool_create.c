@@ -466,9 +466,23 @@ static void bad_options_are_refused_by_name(void **state)
     refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "exceeds its maximum");
     options = small_pool();
     options.maximum_bytes = SIZE_MAX - 5;
-    refused(RAFFIA_ERROR_OVERFLOW, &options, "address space");
+    refused(RAFFIA_ERROR_OVERFLOW, &options, "the maximum of a pool, 18446744073709551610 bytes");
+    assert_error_mentions("address space");
     options.maximum_bytes = RAFFIA_NONE;
-    refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "maximum");
+    refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "a maximum of 18446744073709551615 bytes");
+    options = small_pool();
+    options.initial_bytes = SIZE_MAX - 1;
+    refused(RAFFIA_ERROR_OVERFLOW, &options, "the initial size of a pool, 18446744073709551614");
+    options.maximum_bytes = 0;
+    refused(RAFFIA_ERROR_OVERFLOW, &options, "the initial size of a pool, 18446744073709551614");
+    char name[5000];
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    options = small_pool();
+    options.name = name;
+    refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "has 4999");
+    name[RAFFIA_POOL_NAME_MAX] = '\0';
+    assert_int_equal(stats_of(&options).reserved_bytes, 8 * MIB);
     options = small_pool();
     options.numa_node_plus_one = -3;
     refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "NUMA");
@@ -484,6 +498,42 @@ static void bad_options_are_refused_by_name(void **state)
     options = small_pool();
     options.struct_size = 0;
     refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "struct_size");
+}
+
+static void a_fixed_pool_has_one_size(void **state)
+{
+    (void)state;
+    use_host_like_device(NULL, 0);
+    raffia_pool_options options = small_pool();
+    options.flags = RAFFIA_POOL_FIXED;
+    refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "a fixed pool does not grow");
+    options.initial_bytes = RAFFIA_NONE;
+    refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "a fixed pool without initial bytes");
+    options.initial_bytes = 0;
+    assert_int_equal(stats_of(&options).reserved_bytes, 32 * MIB);
+    options.initial_bytes = 32 * MIB - 1; /* the same in whole pages */
+    assert_int_equal(stats_of(&options).reserved_bytes, 32 * MIB);
+    options.maximum_bytes = 0;
+    assert_int_equal(stats_of(&options).maximum_bytes, 32 * MIB);
+}
+
+static void a_node_that_is_not_there_is_named_at_once(void **state)
+{
+    (void)state;
+    raffia_pool_options options = small_pool();
+    options.device = "host";
+    options.numa_node_plus_one = 1000;
+    raffia_fallback_count rows[64];
+    uint64_t before = 0, after = 0;
+    for (size_t i = raffia_fallbacks(rows, 64); i-- > 0;)
+        before += rows[i].count;
+    log_capture_start();
+    refused(RAFFIA_ERROR_NOT_FOUND, &options, "there is no NUMA node 999: this machine's are");
+    log_capture_stop();
+    assert_int_equal(log_capture_count(), 0);
+    for (size_t i = raffia_fallbacks(rows, 64); i-- > 0;)
+        after += rows[i].count;
+    assert_int_equal(after, before);
 }
 
 static void devices_are_described_by_name(void **state)
@@ -607,6 +657,8 @@ int main(void)
         cmocka_unit_test_setup(sizes_default_to_a_share_of_the_device, reset),
         cmocka_unit_test_setup(a_page_wide_granule_survives_the_fall_to_small_pages, reset),
         cmocka_unit_test_setup(bad_options_are_refused_by_name, reset),
+        cmocka_unit_test_setup(a_fixed_pool_has_one_size, reset),
+        cmocka_unit_test_setup(a_node_that_is_not_there_is_named_at_once, reset),
         cmocka_unit_test_setup(devices_are_described_by_name, reset),
         cmocka_unit_test_setup(b4_a_new_pool_takes_what_others_hold_idle_before_it_fails, reset),
         cmocka_unit_test_setup(b4_a_step_down_the_ladder_comes_before_taking_from_others, reset),

@@ -31,6 +31,32 @@ static struct pool_plan host_plan(void)
     return plan;
 }
 
+/* Here because it wants the host driver. */
+static void advice_counts_every_chunk_that_is_missing(void **state)
+{
+    (void)state;
+    const size_t page = 2 * MIB;
+    struct pool_plan plan = host_plan();
+    raffia_pool *pool = NULL;
+    raffia_fallback_reason reason;
+    plan.kind = plan.asked_kind = RAFFIA_PAGE_HUGETLB;
+    plan.page_size = plan.asked_size = page;
+    plan.flags = 0;
+    plan.granule = TEST_GRANULE;
+    plan.chunk_bytes = 128 * page;
+    plan.initial_bytes = plan.maximum_bytes = 512 * page;
+    if (access("/sys/kernel/mm/hugepages/hugepages-2048kB", F_OK) != 0)
+        skip();
+    if (pool_create(&plan, &pool, &reason) == RAFFIA_OK) {
+        raffia_pool_release(pool); /* the machine has so many set aside */
+        skip();
+    }
+    if (reason != RAFFIA_REASON_POOL_EMPTY)
+        skip();
+    assert_error_mentions("needs 1 GiB at once");
+    assert_error_mentions("hugetlb 2 MiB pages: 512 asked");
+}
+
 static raffia_pool *make_host_pool(void)
 {
     struct pool_plan plan = host_plan();
@@ -269,6 +295,7 @@ static void any_call_of_a_life_with_walls_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(advice_counts_every_chunk_that_is_missing),
         cmocka_unit_test(b9_a_write_behind_a_block_of_whole_pages_faults_at_once),
         cmocka_unit_test(what_was_protected_is_writable_for_the_next_owner),
         cmocka_unit_test(where_pages_cannot_be_protected_the_pattern_does),

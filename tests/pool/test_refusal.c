@@ -1,4 +1,5 @@
 /* What a pool refuses, and how well it says why. */
+#include "core/fault.h"
 #include "pool/pool_fixture.h"
 #include "pool/pool_internal.h"
 #include "support/cmocka.h"
@@ -138,6 +139,62 @@ static void a_fixed_pool_stays_as_it_is(void **state)
     assert_error_mentions("fixed pool");
     assert_int_equal(stats_of(pool).chunks, 2);
     must_free(pool, all);
+
+    size_t released = 1;
+    assert_ok(raffia_pool_trim(pool, 0, &released));
+    assert_int_equal(released, 0);
+    assert_int_equal(stats_of(pool).idle_bytes, 0);
+    assert_status(RAFFIA_ERROR_UNSUPPORTED, raffia_pool_set_maximum(pool, 0));
+    assert_error_mentions("fixed pool");
+    all = must_alloc(pool, 2 * TEST_CHUNK);
+    must_free(pool, all);
+    drop_pool(pool);
+}
+
+static void advice_counts_the_guard_and_the_alignment(void **state)
+{
+    (void)state;
+    void *none = NULL;
+    struct pool_plan plan = small_plan();
+    plan.initial_bytes = plan.maximum_bytes = 4 * TEST_CHUNK;
+    plan.flags = RAFFIA_POOL_GUARD;
+    raffia_pool *pool = make_pool(&plan);
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, raffia_pool_alloc(pool, 4 * TEST_CHUNK, 0, &none));
+    assert_error_mentions("1048576 bytes and a guard (1.00 MiB in all): 1 MiB are free");
+    assert_error_mentions("raise its maximum_bytes");
+    assert_null(strstr(raffia_last_error(), "in pieces"));
+    drop_pool(pool);
+
+    pool = make_pool_of(TEST_CHUNK, TEST_CHUNK);
+    void *block = must_alloc(pool, TEST_GRANULE);
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY,
+                  raffia_pool_alloc(pool, TEST_CHUNK / 4, TEST_CHUNK, &none));
+    assert_error_mentions("at a multiple of 256 KiB");
+    assert_error_mentions("not at that alignment");
+    must_free(pool, block);
+
+    const struct space_request request = {.bytes = 1000};
+    const struct pool_refusal refusal = {.bytes = 1000, .request = &request, .gave_up = true};
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, pool_refuse_request(pool, &refusal));
+    assert_error_mentions("again and again");
+    drop_pool(pool);
+}
+
+static void bookkeeping_that_does_not_fit_names_the_pool_it_was_for(void **state)
+{
+    (void)state;
+    const struct pool_plan plan = small_plan();
+    raffia_fallback_reason reason;
+    raffia_pool *pool = NULL;
+    bool named = false;
+    for (long n = 1; !pool && n < 100; n++) {
+        core_fault_arm(n);
+        const raffia_status status = pool_create(&plan, &pool, &reason);
+        core_fault_disarm();
+        named |= status && strstr(raffia_last_error(), "pool 'small' of at most 2 MiB: ");
+    }
+    assert_true(named);
+    assert_non_null(pool);
     drop_pool(pool);
 }
 
@@ -192,6 +249,8 @@ int main(void)
         TEST(out_of_memory_says_what_there_is_and_what_to_do),
         TEST(fragmented_memory_is_called_so),
         TEST(a_fixed_pool_stays_as_it_is),
+        TEST(advice_counts_the_guard_and_the_alignment),
+        TEST(bookkeeping_that_does_not_fit_names_the_pool_it_was_for),
         TEST(a_device_that_says_nothing_of_its_memory_is_no_obstacle),
         TEST(a_damaged_pool_is_found_out_and_frozen),
     };

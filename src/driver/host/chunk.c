@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "core/sys.h"
 #include "core/text.h"
+#include "driver/host/facts.h"
 #include "driver/host/reasons.h"
 #include "driver/host/verbs.h"
 
@@ -25,6 +26,23 @@
 /* A peer that could shrink the file would make this process's next access a SIGBUS. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
+/* Smaller pages would not make a node: this ends a walk down the ladder. */
+static raffia_status check_node(int node)
+{
+    char online[HOST_ONLINE_MAX];
+    int nodes[HOST_NODES_MAX];
+    if (node < 0)
+        return RAFFIA_OK;
+    const size_t count = host_nodes(nodes, HOST_NODES_MAX);
+    for (size_t i = 0; i < count && i < HOST_NODES_MAX; i++)
+        if (nodes[i] == node)
+            return RAFFIA_OK;
+    if (count == 0 || count >= HOST_NODES_MAX) /* not known, or not all of them */
+        return RAFFIA_OK;
+    return core_error(RAFFIA_ERROR_NOT_FOUND, "there is no NUMA node %d: this machine's are %s",
+                      node, host_nodes_text(online));
+}
+
 static raffia_status check_spec(const struct driver_chunk_spec *spec,
                                 raffia_fallback_reason *reason)
 {
@@ -37,7 +55,8 @@ static raffia_status check_spec(const struct driver_chunk_spec *spec,
     if (spec->handle == DRIVER_HANDLE_FABRIC)
         return host_refuse(RAFFIA_REASON_UNSUPPORTED, reason,
                            "the host driver exports chunks as file descriptors only");
-    return host_check_kind(spec, reason);
+    raffia_status status = check_node(spec->numa_node);
+    return status ? status : host_check_kind(spec, reason);
 }
 
 static bool needs_file(const struct driver_chunk_spec *spec)

@@ -72,10 +72,18 @@ static size_t parse_list(const char *text, int *numbers, size_t capacity)
     return count;
 }
 
+const char *host_nodes_text(char text[static HOST_ONLINE_MAX])
+{
+    if (sys_read_text(HOST_NODES_DIRECTORY "/online", text, HOST_ONLINE_MAX) <= 0)
+        text[0] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    return text;
+}
+
 size_t host_nodes(int *nodes, size_t capacity)
 {
-    char text[256];
-    if (sys_read_text(HOST_NODES_DIRECTORY "/online", text, sizeof text) <= 0)
+    char text[HOST_ONLINE_MAX];
+    if (*host_nodes_text(text) == '\0')
         return 0;
     return parse_list(text, nodes, capacity);
 }

@@ -98,6 +98,10 @@ uint64_t host_fillable(uint64_t room);
 /* The same on one NUMA node; HOST_UNLIMITED if its file is missing. */
 uint64_t host_node_room(int node);
 
+/* The kernel's list of NUMA nodes, "0-1,4"; "" if it has none. Returns `text`. */
+#define HOST_ONLINE_MAX 256
+const char *host_nodes_text(char text[static HOST_ONLINE_MAX]);
+
 /* NUMA nodes online, ascending, up to `capacity`; returns how many there are. */
 size_t host_nodes(int *nodes, size_t capacity);
 

@@ -1,5 +1,6 @@
 #include "driver/host/reasons.h"
 
+#include "core/checked.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "driver/host/facts.h"
@@ -188,7 +189,8 @@ static raffia_status refuse_pool(const struct driver_chunk_spec *spec,
                                  raffia_fallback_reason *reason_p)
 {
     char page[CORE_SIZE_TEXT_MAX];
-    uint64_t asked = spec->bytes / spec->page_size;
+    /* Whoever sets pages aside wants to do it once, not chunk by chunk. */
+    uint64_t asked = core_max(spec->bytes, spec->total_bytes) / spec->page_size;
     uint64_t missing = host_subtract(asked, host_hugetlb_available(pool));
     return host_refuse(
         RAFFIA_REASON_POOL_EMPTY, reason_p,
