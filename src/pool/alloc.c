@@ -57,8 +57,13 @@ raffia_status pool_take(struct raffia_pool *pool, const struct space_request *re
     raffia_status status = allocate_mapped(pool, request, block);
     if (status != RAFFIA_ERROR_OUT_OF_MEMORY)
         return status;
-    return pool->flags & RAFFIA_POOL_FIXED ? pool_refuse_request(pool, bytes, NULL)
-                                           : pool_grow_for_request(pool, request, block);
+    /* The first look was a short one. */
+    struct space_request thorough = *request;
+    thorough.thorough = true;
+    if (!(pool->flags & RAFFIA_POOL_FIXED))
+        return pool_grow_for_request(pool, &thorough, block);
+    status = allocate_mapped(pool, &thorough, block);
+    return status == RAFFIA_ERROR_OUT_OF_MEMORY ? pool_refuse_request(pool, bytes, NULL) : status;
 }
 
 /* `stream_p` is NULL where the block is asked for in no order. */
