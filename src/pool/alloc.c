@@ -73,9 +73,12 @@ static __attribute__((noinline)) raffia_status allocate_anew(struct raffia_pool 
                                                              struct space_block *block)
 {
     struct pool_growth_end end = {.gave_up = false};
-    raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
-    if (!(pool->flags & RAFFIA_POOL_FIXED))
-        status = pool_try_growth(pool, request, block, &end);
+    /* The first look was a short one. */
+    struct space_request thorough = *request;
+    thorough.thorough = true;
+    raffia_status status = pool->flags & RAFFIA_POOL_FIXED
+                               ? allocate_mapped(pool, &thorough, block)
+                               : pool_try_growth(pool, &thorough, block, &end);
     return status == RAFFIA_ERROR_OUT_OF_MEMORY ? pool_refuse_grown(pool, request, bytes, &end)
                                                 : status;
 }

@@ -38,12 +38,13 @@ static raffia_status begin(const struct raffia_pool *pool, const struct space_re
     return status;
 }
 
-/* How much larger than the request a block may be. */
+/* How much larger than the request a block may be. The space counts what was not asked for in 32
+ * bits. */
 static size_t most_of(const struct asking *asking, bool loosely)
 {
     size_t most;
-    return core_add(asking->bytes, loosely ? asking->bytes : asking->bytes / 8, &most) ? most
-                                                                                       : SIZE_MAX;
+    const size_t more = core_min(loosely ? asking->bytes : asking->bytes / 8, UINT32_MAX / 2);
+    return core_add(asking->bytes, more, &most) ? most : SIZE_MAX;
 }
 
 /* Pool lock held. OUT_OF_MEMORY, without a sentence, if the stream has nothing that fits. */
@@ -128,10 +129,14 @@ static raffia_status take_or_grow(struct raffia_pool *pool, const struct asking 
 }
 
 /* Dearer step by step: events that have passed, growth, a wait on the device, a wait of ours. */
-static raffia_status take_dearly(struct raffia_pool *pool, const struct asking *asking,
-                                 size_t bytes)
+static raffia_status take_dearly(struct raffia_pool *pool, const struct asking *first, size_t bytes)
 {
     struct pool_growth_end end = {.gave_up = false};
+    /* The first look was a short one. */
+    struct space_request thorough = *first->request;
+    struct asking anew = *first, *asking = &anew;
+    thorough.thorough = true;
+    anew.request = &thorough;
     const bool hopeless = !asking->bytes || asking->bytes > pool->range_bytes;
     pool_order_refresh(pool);
     raffia_status status = take_or_grow(pool, asking, &end);

@@ -8,181 +8,223 @@
 
 #define DAMAGED(...) core_error(RAFFIA_ERROR_CORRUPT, "the space is damaged: " __VA_ARGS__)
 
-/* What the list by address says there is. */
+/* What the list by offset says there is. */
 struct census {
-    struct space_stats stats;
-    uint32_t records;
+    uint32_t records, absent, free, largest;
+    size_t blocks;
+    uint64_t units[SPACE_STATES + 1], slack;
 };
 
-static raffia_status check_extent(const struct space *space, const struct space_record *record)
+static bool is_block(const struct space_record *record)
 {
-    size_t end;
-    if (record->bytes == 0 || !core_is_aligned(record->offset | record->bytes, space->granule))
-        return DAMAGED("a record of %zu bytes at offset %zu is not whole granules", record->bytes,
-                       record->offset);
-    if (!core_add(record->offset, record->bytes, &end) || end > space->range_bytes)
-        return DAMAGED("%zu bytes at offset %zu lie outside of it", record->bytes, record->offset);
-    if ((unsigned)record->state >= SPACE_STATES)
-        return DAMAGED("the record at offset %zu is in state %u", record->offset,
-                       (unsigned)record->state);
+    const enum space_state state = space_state_of(record);
+    return state != SPACE_FREE && state < SPACE_STATES && record->units;
+}
+
+/* Comes before anything is looked up: a search ends only at the end of a chain. */
+static raffia_status check_chain(const struct space *space, uint32_t slot, size_t *blocks_p)
+{
+    space_link link = space->slots[slot];
+    for (; link; link = space_ring_at(space, link)->previous) {
+        if (!space_is_record(space, link))
+            return DAMAGED("slot %u of its table names no record", slot);
+        if (*blocks_p >= space->blocks)
+            return DAMAGED("its table holds more entries than the %zu blocks", space->blocks);
+        const struct space_record *record = space_at(space, link);
+        if (!is_block(record) || space_slot_of(space, record->offset) != &space->slots[slot])
+            return DAMAGED("what starts at unit %u has no place in slot %u of its table",
+                           record->offset, slot);
+        ++*blocks_p;
+    }
     return RAFFIA_OK;
 }
 
-static raffia_status check_neighbours(const struct space *space, space_place place)
+static raffia_status check_table(const struct space *space)
 {
-    const struct space_record *record = space_at(space, place);
-    if (!record->previous)
+    size_t blocks = 0;
+    raffia_status status = RAFFIA_OK;
+    for (uint32_t slot = 0; !status && slot < space->slot_count; slot++)
+        status = check_chain(space, slot, &blocks);
+    if (!status && blocks != space->blocks)
+        return DAMAGED("its table holds %zu entries for %zu blocks", blocks, space->blocks);
+    return status;
+}
+
+static raffia_status check_neighbours(const struct space *space, space_link link)
+{
+    const struct space_record *record = space_at(space, link);
+    const struct space_record *before = space_at(space, record->previous);
+    if (record->previous == space->wall)
+        return record->offset == 0 ? RAFFIA_OK
+                                   : DAMAGED("its first record starts at unit %u", record->offset);
+    if (space_end(before) != record->offset)
+        return DAMAGED("the record at unit %u does not end where that at %u starts", before->offset,
+                       record->offset);
+    if (link == space->wall || space_state_of(before) != space_state_of(record))
         return RAFFIA_OK;
-    const struct space_record *previous = space_at(space, record->previous);
-    size_t end = space_end(previous);
-    if (end > record->offset)
-        return DAMAGED("the record at offset %zu reaches into that at %zu", previous->offset,
-                       record->offset);
-    if (end == record->offset && previous->state == SPACE_FREE && record->state == SPACE_FREE)
-        return DAMAGED("free space at offset %zu is not merged with that behind it",
-                       previous->offset);
+    if (space_state_of(record) == SPACE_FREE)
+        return DAMAGED("free space at unit %u is not merged with that behind it", before->offset);
+    if (space_state_of(record) == SPACE_ABSENT)
+        return DAMAGED("the absent part at unit %u is not merged with that behind it",
+                       before->offset);
     return RAFFIA_OK;
 }
 
-static raffia_status check_block(const struct space *space, space_place place)
+static raffia_status check_block(const struct space *space, space_link link)
 {
-    const struct space_record *record = space_at(space, place);
-    size_t rounded;
-    if (record->requested == 0 || !core_align_up(record->requested, space->granule, &rounded) ||
-        rounded > record->bytes)
-        return DAMAGED("the block at offset %zu has %zu bytes, but %zu were asked for",
-                       record->offset, record->bytes, record->requested);
-    if (space_lookup_find(space, record->offset) != place)
-        return DAMAGED("the block at offset %zu is not found by its offset", record->offset);
-    if (record->slot >= space->slot_count || space->slots[record->slot] != place)
-        return DAMAGED("the block at offset %zu has a wrong place in the table", record->offset);
-    if (space_place_of(space, space_handle_of(space, place)) != place)
-        return DAMAGED("the block at offset %zu is not found by its handle", record->offset);
+    const struct space_record *record = space_at(space, link);
+    if (record->slack >= (uint64_t)record->units << space->granule_shift)
+        return DAMAGED("of the block at unit %u %u bytes were not asked for", record->offset,
+                       record->slack);
+    if (space_lookup_find(space, record->offset) != link)
+        return DAMAGED("the block at unit %u is not found by its offset", record->offset);
+    if (space_link_of(space, space_handle_of(space, link)) != link)
+        return DAMAGED("the block at unit %u is not found by its handle", record->offset);
     return RAFFIA_OK;
+}
+
+static raffia_status check_record(const struct space *space, space_link link)
+{
+    const struct space_record *record = space_at(space, link);
+    const enum space_state state = space_state_of(record);
+    if (record->units == 0)
+        return DAMAGED("the record at unit %u is of nothing", record->offset);
+    if ((uint64_t)record->offset + record->units > space->range_units)
+        return DAMAGED("%u units at unit %u lie outside of it", record->units, record->offset);
+    if (state > SPACE_ABSENT)
+        return DAMAGED("the record at unit %u is in state %u", record->offset, (unsigned)state);
+    if ((record->ring.next != 0) != (state == SPACE_FREE) ||
+        (state == SPACE_ABSENT && record->ring.previous))
+        return DAMAGED("the record at unit %u, in state %u, has a wrong place in a ring",
+                       record->offset, (unsigned)state);
+    raffia_status status = check_neighbours(space, link);
+    return !status && state != SPACE_FREE && state != SPACE_ABSENT ? check_block(space, link)
+                                                                   : status;
 }
 
 static void count(struct census *census, const struct space_record *record)
 {
-    struct space_stats *stats = &census->stats;
+    const enum space_state state = space_state_of(record);
     census->records++;
-    stats->present_bytes += record->bytes;
-    stats->state_bytes[record->state] += record->bytes;
-    if (record->state == SPACE_FREE) {
-        stats->free_bytes += record->bytes;
-        stats->free_blocks++;
-        stats->largest_free = core_max(stats->largest_free, record->bytes);
-        return;
-    }
-    stats->blocks++;
-    if (record->state == SPACE_HELD)
-        stats->requested_bytes += record->requested;
+    census->units[state] += record->units;
+    if (state == SPACE_HELD)
+        census->slack += record->slack;
+    if (state == SPACE_FREE)
+        census->largest = record->units > census->largest ? record->units : census->largest;
+    census->free += state == SPACE_FREE;
+    census->absent += state == SPACE_ABSENT;
+    census->blocks += state != SPACE_FREE && state != SPACE_ABSENT;
 }
 
 static raffia_status check_list(const struct space *space, struct census *census)
 {
-    space_place previous = 0;
-    for (space_place place = space->first; place; place = space_at(space, place)->next) {
-        if (place >= space->record_capacity || census->records >= space->record_capacity)
-            return DAMAGED("its list by address does not end");
-        const struct space_record *record = space_at(space, place);
+    space_link previous = space->wall;
+    if (!space_is_record(space, previous) ||
+        space_at(space, previous)->offset != space->range_units ||
+        space_state_of(space_at(space, previous)) != SPACE_ABSENT)
+        return DAMAGED("its wall is not at its end");
+    for (space_link link = space_at(space, space->wall)->next;;
+         link = space_at(space, link)->next) {
+        if (!space_is_record(space, link) || census->records >= space->record_count)
+            return DAMAGED("its list by offset does not end");
+        const struct space_record *record = space_at(space, link);
         if (record->previous != previous)
-            return DAMAGED("the record at offset %zu does not name the one before it",
-                           record->offset);
-        raffia_status status = check_extent(space, record);
-        if (!status)
-            status = check_neighbours(space, place);
-        if (!status && record->state != SPACE_FREE)
-            status = check_block(space, place);
-        if (status)
+            return DAMAGED("the record at unit %u does not name the one before it", record->offset);
+        raffia_status status =
+            link == space->wall ? check_neighbours(space, link) : check_record(space, link);
+        if (status || link == space->wall)
             return status;
         count(census, record);
-        previous = place;
+        previous = link;
     }
-    if (space->last != previous)
-        return DAMAGED("its last record is not the end of its list by address");
-    return RAFFIA_OK;
 }
 
+/* Spare records have no units, so those of the stack are exactly those without, if there are as
+ * many and no two are the same: sums of links and of their squares tell. */
 static raffia_status check_spares(const struct space *space, uint32_t records)
 {
-    uint32_t spares = 0;
-    for (space_place place = space->spares; place; place = space_at(space, place)->next) {
-        if (place >= space->record_capacity || spares >= space->record_capacity)
-            return DAMAGED("its list of spare records does not end");
-        if (space_at(space, place)->bytes != 0 || space_at(space, place)->state != SPACE_FREE)
-            return DAMAGED("spare record %u is in use", place);
-        spares++;
-    }
-    uint32_t all = space->record_capacity ? space->record_capacity - 1 : 0;
-    if (spares != space->spare_count || spares + records != all)
+    uint64_t sum = 0, squares = 0;
+    const uint32_t all = space->record_count - 1;
+    if (space->spare_count > all || space->spare_count + records != all)
         return DAMAGED("%u records in use and %u spare ones are not the %u there are", records,
-                       spares, all);
+                       space->spare_count, all);
+    for (uint32_t i = 0; i < space->spare_count; i++) {
+        const uint64_t link = space->spares[i];
+        if (!space_is_record(space, (space_link)link) || link == space->wall ||
+            space_at(space, (space_link)link)->units ||
+            space_state_of(space_at(space, (space_link)link)) != SPACE_FREE)
+            return DAMAGED("spare record %u is none, or is in use", (space_link)link);
+        sum += link;
+        squares += link * link;
+    }
+    for (uint32_t place = 0; place < space->record_count; place++) {
+        const uint64_t link = SPACE_FIRST_LINK + (uint64_t)place * SPACE_RECORD_WORDS;
+        if (space_at(space, (space_link)link)->units || link == space->wall)
+            continue;
+        sum -= link;
+        squares -= link * link;
+    }
+    if (sum || squares)
+        return DAMAGED("its spare records are not those that are not in use");
     return RAFFIA_OK;
 }
 
-static raffia_status check_bin(const struct space *space, unsigned bin, size_t *count_p)
+static raffia_status check_ring(const struct space *space, uint32_t cell, uint32_t *count_p)
 {
-    space_place previous = 0;
-    for (space_place place = space->bins[bin]; place; place = space_at(space, place)->bin_next) {
-        if (place >= space->record_capacity || *count_p >= space->stats.free_blocks)
-            return DAMAGED("bin %u holds more than the free space there is", bin);
-        const struct space_record *record = space_at(space, place);
-        if (record->bytes == 0 || record->state != SPACE_FREE || record->bin_previous != previous ||
-            space_bin_of(space, record->bytes) != bin)
-            return DAMAGED("the record at offset %zu, %zu bytes, has no place in bin %u",
-                           record->offset, record->bytes, bin);
-        previous = place;
+    const struct space_ring *head = space_ring_at(space, cell);
+    space_link previous = cell;
+    for (space_link link = head->next; link != cell; link = space_at(space, link)->ring.next) {
+        if (!space_is_record(space, link) || *count_p >= space_count_free(space))
+            return DAMAGED("cell %u holds more than the free space there is", cell);
+        const struct space_record *record = space_at(space, link);
+        if (record->units == 0 || space_state_of(record) != SPACE_FREE ||
+            record->ring.previous != previous ||
+            space_cell_of(space, record->offset, record->units) != cell)
+            return DAMAGED("the record at unit %u, of %u units, has no place in cell %u",
+                           record->offset, record->units, cell);
+        previous = link;
         ++*count_p;
     }
-    bool marked = space->bins_in_use[bin / 64] >> bin % 64 & 1;
-    if (marked != (space->bins[bin] != 0))
-        return DAMAGED("bin %u is marked %s", bin, marked ? "in use and is empty" : "empty");
+    if (head->previous != previous)
+        return DAMAGED("the last of cell %u has no place there", cell);
+    const bool marked = space->cells[cell / 64] >> cell % 64 & 1;
+    if (marked != (head->next != cell))
+        return DAMAGED("cell %u is marked %s", cell, marked ? "in use and is empty" : "empty");
     return RAFFIA_OK;
 }
 
-static raffia_status check_bins(const struct space *space)
+static raffia_status check_cells(const struct space *space, const struct census *census)
 {
-    size_t found = 0;
-    for (unsigned bin = 0; bin < SPACE_BINS; bin++) {
-        raffia_status status = check_bin(space, bin, &found);
+    uint32_t found = 0;
+    const uint64_t guard = (uint64_t)1 << SPACE_GUARD_CELL % 64;
+    if ((uint8_t)space->cells[0] || (space->cells[SPACE_GUARD_CELL / 64] & ~(guard - 1)) != guard)
+        return DAMAGED("cells are marked that are none, or their guard is not");
+    if (space_at(space, 0)->offset != UINT32_MAX || space_at(space, 0)->tag)
+        return DAMAGED("its dummy is not one");
+    for (uint32_t cell = SPACE_ZONES; cell < SPACE_CELLS; cell++) {
+        raffia_status status = check_ring(space, cell, &found);
         if (status)
             return status;
     }
-    if (found != space->stats.free_blocks)
-        return DAMAGED("its bins hold %zu of %zu free stretches", found, space->stats.free_blocks);
+    if (found != census->free)
+        return DAMAGED("its cells hold %u of %u free stretches", found, census->free);
     return RAFFIA_OK;
 }
 
-/* Comes before anything is looked up: a search ends only at an empty slot. Each block is found by
- * its offset later; so it is enough that there is nothing else. */
-static raffia_status check_table(const struct space *space)
+static raffia_status check_counters(const struct space *space, const struct census *census)
 {
-    size_t taken = 0;
-    for (uint32_t slot = 0; slot < space->slot_count; slot++) {
-        if (space->slots[slot] >= space->record_capacity)
-            return DAMAGED("slot %u of its table names no record", slot);
-        taken += space->slots[slot] != 0;
-    }
-    if (taken != space->stats.blocks || (taken && taken >= space->slot_count))
-        return DAMAGED("its table holds %zu entries for %zu blocks", taken, space->stats.blocks);
-    return RAFFIA_OK;
-}
-
-static raffia_status check_stats(const struct space *space, const struct space_stats *counted)
-{
-    const struct space_stats *kept = &space->stats;
-    bool same = kept->present_bytes == counted->present_bytes &&
-                kept->free_bytes == counted->free_bytes &&
-                kept->free_blocks == counted->free_blocks && kept->blocks == counted->blocks &&
-                kept->requested_bytes == counted->requested_bytes;
-    for (unsigned state = SPACE_FREE + 1; state < SPACE_STATES; state++)
-        same &= kept->state_bytes[state] == counted->state_bytes[state];
-    if (!same)
-        return DAMAGED("its counters (%zu bytes free of %zu, %zu blocks) differ from what it holds "
-                       "(%zu of %zu, %zu)",
-                       kept->free_bytes, kept->present_bytes, kept->blocks, counted->free_bytes,
-                       counted->present_bytes, counted->blocks);
-    return RAFFIA_OK;
+    const uint64_t present = space->range_units - census->units[SPACE_ABSENT];
+    if (space->present_units == present && space->free_units == census->units[SPACE_FREE] &&
+        space->cached_units == census->units[SPACE_CACHED] &&
+        space->pending_units == census->units[SPACE_PENDING] &&
+        space->slack_bytes == census->slack && space->blocks == census->blocks &&
+        space->absent_records == census->absent)
+        return RAFFIA_OK;
+    return DAMAGED(
+        "its counters (%zu units free of %zu, %zu blocks) differ from what it holds (%zu "
+        "of %zu, %zu)",
+        (size_t)space->free_units, (size_t)space->present_units, space->blocks,
+        (size_t)census->units[SPACE_FREE], (size_t)present, census->blocks);
 }
 
 raffia_status space_check(struct space *space)
@@ -194,11 +236,11 @@ raffia_status space_check(struct space *space)
     if (!status)
         status = check_spares(space, census.records);
     if (!status)
-        status = check_stats(space, &census.stats);
+        status = check_counters(space, &census);
     if (!status)
-        status = check_bins(space);
-    if (!status && space_bins_largest(space) != census.stats.largest_free)
-        return DAMAGED("its largest free stretch is not the %zu bytes found by looking at all",
-                       census.stats.largest_free);
+        status = check_cells(space, &census);
+    if (!status && space_find_largest(space) != census.largest)
+        return DAMAGED("its largest free stretch is not the %u units found by looking at all",
+                       census.largest);
     return status;
 }

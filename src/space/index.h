@@ -1,147 +1,384 @@
 /*
  * The inside of a space: what its files share. Nobody outside this folder and its tests looks here.
+ * docs/allocator.md says why it is built like this, and what each piece costs.
  *
- * Blocks and stretches of free space are records of one kind, in one array that grows. They name
- * each other by their place in it, so that the array may move. Each is in the list by address; a
- * free one is in the list of its bin besides, a block is in the table by offset. A record that
- * describes nothing waits in the list of spares.
+ * Everything is counted in granules ("units"), in 32 bits. A record describes a part of the range:
+ * a block, a stretch of free space, or an absent part. Together, in order of offset, the records
+ * cover the range without a gap, so the neighbours of a record touch it.
  *
- * Whoever needs records reserves them before anything is changed: taking a reserved one cannot
- * fail.
+ * A free record is in the ring of its *cell*: 4 size classes an octave times 8 zones (eighths of
+ * the range). A bit for each cell says whether its ring is empty.
+ *
+ * A block is found by its offset in a table: a hash of few blocks a slot, chained through the
+ * records; or, where the range has few granules, a slot for each.
+ *
+ * Records and the heads of rings lie in one array and are named by *links*: their distance from its
+ * start in 8-byte words, so that the array may move. Record 0 is a dummy. It stands for the ring
+ * neighbours of whatever is in no ring, so that taking something out of its ring needs no question
+ * whether it is in one.
  */
 #ifndef SPACE_INDEX_H
 #define SPACE_INDEX_H
 
 #include "space/space.h"
 
-/* Place of a record in the array. Place 0 is never used, so 0 means "none". */
-typedef uint32_t space_place;
+typedef uint32_t space_link;
 
-struct space_record {
-    size_t offset;
-    size_t bytes;               /* 0: spare */
-    size_t requested;           /* of blocks */
-    space_place previous, next; /* by address; spares are chained by `next` */
-    union {
-        struct {
-            space_place bin_previous, bin_next; /* free space */
-        };
-        uint32_t slot; /* of blocks: where in the table */
-    };
-    uint32_t generation; /* rises when a block is freed: old handles turn stale */
-    enum space_state state;
-};
-
-/* Sizes in granules are binned by their octave and, within it, by quarters; below 4 granules each
- * size has a bin of its own. */
 enum {
-    SPACE_BIN_CLASS_BITS = 2,
-    SPACE_BIN_CLASSES = 1 << SPACE_BIN_CLASS_BITS,
-    SPACE_BINS = SPACE_BIN_CLASSES * (64 - SPACE_BIN_CLASS_BITS + 1),
-    SPACE_BIN_WORDS = (SPACE_BINS + 63) / 64,
+    SPACE_CLASS_BITS = 2,
+    SPACE_ZONE_BITS = 3,
+    SPACE_ZONES = 1 << SPACE_ZONE_BITS,
+    /* Those of each shift of the size, and those of sizes that need none. */
+    SPACE_CLASSES = (31 - SPACE_CLASS_BITS + 2) << SPACE_CLASS_BITS,
+    SPACE_CELLS = SPACE_CLASSES << SPACE_ZONE_BITS,
+    /* Behind the last class, in the same word or the next. Its bit is always set: searches end. */
+    SPACE_GUARD_CELL = SPACE_CELLS,
+    SPACE_CELL_WORDS = SPACE_GUARD_CELL / 64 + 1,
+    /* Links. No size has class 0, so the dummy lies where the heads of its rings would be. The bit
+     * of cell 0 is cleared where there is none to clear, and never set. */
+    SPACE_RECORD_WORDS = 4,
+    SPACE_FIRST_LINK = (SPACE_CELLS + 8) & ~7, /* of records, behind the heads; a whole line */
 };
 
-/* Most records that one operation needs: a block cut out of the middle of a stretch leaves a
- * stretch on either side. */
+#define SPACE_UNITS_MAX (UINT32_MAX - 1)
+
+/* Up to this many granules the table by offset has a slot for each. */
+#define SPACE_DIRECT_UNITS ((size_t)1 << 16)
+
+/* Stretches of one cell or class that a bounded search looks at. */
+#define SPACE_LOOKS 32
+
+/* Most records that one operation needs: something cut out of the middle leaves a piece on either
+ * side. */
 #define SPACE_RESERVE_MAX 2
 
-struct space {
-    size_t range_bytes, granule;
-    unsigned granule_shift;
-
-    struct space_record *records;
-    uint32_t record_capacity; /* place 0 included */
-    uint32_t spare_count;
-    space_place spares;
-    space_place first, last; /* by address */
-
-    space_place bins[SPACE_BINS];
-    uint64_t bins_in_use[SPACE_BIN_WORDS]; /* a bit for each bin that is not empty */
-
-    space_place *slots;  /* the table by offset; 0: empty */
-    uint32_t slot_count; /* a power of two, or 0 before the first block */
-    unsigned slot_shift; /* of a 64-bit hash, so that slot_count values are left */
-
-    struct space_stats stats; /* all but largest_free, which a query looks up */
+struct space_ring {
+    space_link next, previous;
 };
 
-static inline struct space_record *space_at(const struct space *space, space_place place)
+/* What a record describes, besides enum space_state. */
+#define SPACE_ABSENT     ((enum space_state)SPACE_STATES)
+#define SPACE_STATE_BITS 3u
+#define SPACE_STATE_MASK ((1u << SPACE_STATE_BITS) - 1)
+
+struct space_record {
+    /* Of free space, its neighbours in the ring of its cell. Otherwise `next` is 0, and `previous`
+     * is, of a block, the next in its chain of the table. Unlinking such a block from the ring that
+     * it is not in makes `next` of that one 0, which it is. */
+    struct space_ring ring;
+    uint32_t offset, units; /* 0 units: spare, or the wall */
+    /* By offset; a ring too, closed by the wall at the end of the range. */
+    space_link previous, next;
+    uint32_t slack; /* of a block: bytes that were not asked for */
+    uint32_t tag;   /* state in the low bits; above them the generation, which rises when
+                       a block is freed: old handles turn stale */
+};
+
+struct space {
+    uint64_t *words;    /* heads of rings and records, by link */
+    space_link *slots;  /* of the table by offset: the first of a chain of blocks, or 0 */
+    space_link *spares; /* a stack; there is room for two more than there can be */
+    uint32_t spare_count;
+    space_link wall; /* the record at the end of the range: nothing, and never free */
+    uint32_t slot_factor;
+    unsigned slot_shift, granule_shift;
+    uint64_t zone_factor; /* zones in a unit, times 2^32 */
+
+    /* Counters that cannot be told from others. In units, except slack. Those that change together
+     * do not lie together, or the compiler makes one wide store of two and the loads that follow
+     * wait for it. */
+    uint64_t free_units, present_units;
+    uint64_t slack_bytes; /* of held blocks */
+    uint64_t cached_units;
+    size_t blocks;
+    uint64_t pending_units;
+
+    uint64_t cells[SPACE_CELL_WORDS]; /* a bit for each cell: its ring is not empty */
+
+    size_t range_bytes, granule;
+    uint32_t range_units, slot_count;
+    uint32_t record_count; /* in use or spare; behind them there is room for more */
+    uint32_t record_capacity;
+    uint32_t absent_records; /* the wall is not counted */
+    void *words_block;       /* what `words` was allocated as */
+
+    space_handle finger; /* a block near the last one that was looked for by what it contains */
+};
+
+/* Bytes that are at most the range, as units. */
+static inline uint32_t space_units(const struct space *space, size_t bytes)
 {
-    return &space->records[place];
+    /* The largest range and granule leave room for the sum. */
+    return (uint32_t)((bytes + space->granule - 1) >> space->granule_shift);
 }
 
-static inline size_t space_end(const struct space_record *record)
+static inline size_t space_count_free(const struct space *space)
 {
-    return record->offset + record->bytes;
+    /* The wall is neither. */
+    return space->record_count - space->spare_count - 1 - space->absent_records - space->blocks;
 }
 
-/* records.c: the array and the list by address. */
+/* ---- records and rings ---------------------------------------------------------------------- */
+
+static inline bool space_is_record(const struct space *space, space_link link)
+{
+    return link - SPACE_FIRST_LINK < (uint64_t)space->record_count * SPACE_RECORD_WORDS &&
+           link % SPACE_RECORD_WORDS == 0;
+}
+
+static inline struct space_record *space_at(const struct space *space, space_link link)
+{
+    return (struct space_record *)(void *)(space->words + link);
+}
+
+static inline struct space_ring *space_ring_at(const struct space *space, space_link link)
+{
+    return (struct space_ring *)(void *)(space->words + link);
+}
+
+static inline enum space_state space_state_of(const struct space_record *record)
+{
+    return (enum space_state)(record->tag & SPACE_STATE_MASK);
+}
+
+static inline void space_put_state(struct space_record *record, enum space_state state)
+{
+    record->tag = (record->tag & ~SPACE_STATE_MASK) | (uint32_t)state;
+}
+
+/* Offsets and sizes of records fit into 32 bits, and so does this. */
+static inline uint32_t space_end(const struct space_record *record)
+{
+    return record->offset + record->units;
+}
+
+/* All ones if `condition`, else 0; the compiler is kept from turning it back into a branch. */
+static inline uint32_t space_mask(bool condition)
+{
+    uint32_t mask = -(uint32_t)condition;
+    __asm__("" : "+r"(mask));
+    return mask;
+}
+
+static inline uint32_t space_choose(uint32_t mask, uint32_t yes, uint32_t no)
+{
+    return no ^ ((yes ^ no) & mask);
+}
+
+/* ---- cells ---------------------------------------------------------------------------------- */
+
+/* Sizes up to 7 units have a class each. */
+static inline uint32_t space_class_of(uint32_t units)
+{
+    const unsigned top = 31 ^ (unsigned)__builtin_clz(units | 1 << SPACE_CLASS_BITS);
+    const unsigned shift = top - SPACE_CLASS_BITS;
+    return (shift << SPACE_CLASS_BITS) + (units >> shift);
+}
+
+static inline uint32_t space_zone_of(const struct space *space, uint32_t offset)
+{
+    return (uint32_t)(offset * space->zone_factor >> 32);
+}
+
+static inline uint32_t space_cell_of(const struct space *space, uint32_t offset, uint32_t units)
+{
+    return (space_class_of(units) << SPACE_ZONE_BITS) + space_zone_of(space, offset);
+}
+
+/* The head of a cell's ring has the number of the cell as its link. What is inserted last is taken
+ * last: that packs better than the other way round, and costs the same. Offset and size are those
+ * of the record, handed over so that nobody waits for them to come back from memory. */
+static inline void space_cell_put(struct space *space, space_link link, uint32_t offset,
+                                  uint32_t units)
+{
+    const uint32_t cell = space_cell_of(space, offset, units);
+    struct space_ring *head = space_ring_at(space, cell), *ring = space_ring_at(space, link);
+    const space_link last = head->previous;
+    head->previous = link;
+    ring->next = cell;
+    ring->previous = last;
+    space_ring_at(space, last)->next = link;
+    space->cells[cell / 64] |= (uint64_t)1 << cell % 64;
+}
+
+static inline void space_cell_insert(struct space *space, space_link link)
+{
+    space_cell_put(space, link, space_at(space, link)->offset, space_at(space, link)->units);
+}
+
+/* Takes a record out of its ring, or nothing out of none: then it is the dummy's that is changed.
+ * The record's own ring stays as it was. */
+static inline void space_cell_unlink(struct space *space, const struct space_record *record)
+{
+    const space_link previous = record->ring.previous, next = record->ring.next;
+    space_ring_at(space, previous)->next = next;
+    space_ring_at(space, next)->previous = previous;
+    /* Only a head can be both, or the dummy. */
+    const uint32_t emptied = previous & space_mask(previous == next);
+    space->cells[emptied / 64] &= ~((uint64_t)1 << emptied % 64);
+}
+
+static inline void space_cell_remove(struct space *space, space_link link)
+{
+    struct space_record *record = space_at(space, link);
+    space_cell_unlink(space, record);
+    record->ring = (struct space_ring){0, 0};
+}
+
+/* ---- lookup.c: blocks by offset ------------------------------------------------------------- */
+
+/* Fibonacci hashing, or the identity where there is a slot for each unit. */
+static inline space_link *space_slot_of(const struct space *space, uint32_t unit)
+{
+    return &space->slots[unit * space->slot_factor >> space->slot_shift];
+}
+
+/* The block is in no ring, so it has the place for the link of a chain. */
+static inline void space_lookup_insert(struct space *space, space_link link, uint32_t unit)
+{
+    space_link *slot = space_slot_of(space, unit);
+    space_ring_at(space, link)->previous = *slot;
+    *slot = link;
+}
+
+static inline void space_lookup_remove(struct space *space, space_link link, uint32_t unit)
+{
+    space_link *at = space_slot_of(space, unit);
+    while (__builtin_expect(*at != link, 0))
+        at = &space_ring_at(space, *at)->previous;
+    *at = space_ring_at(space, link)->previous;
+    space_ring_at(space, link)->previous = 0;
+}
+
+/* The block that starts at a unit, or 0. */
+static inline space_link space_lookup_find(const struct space *space, uint32_t unit)
+{
+    space_link link = *space_slot_of(space, unit);
+    while (link && __builtin_expect(space_at(space, link)->offset != unit, 0))
+        link = space_ring_at(space, link)->previous;
+    return link;
+}
+
+/* Makes room for as many blocks as there are records. OUT_OF_HOST_MEMORY, and nothing changes. */
+raffia_status space_lookup_extend(struct space *space, uint32_t capacity) __attribute__((cold));
+
+/* The record that contains a unit of the range. */
+space_link space_lookup_below(struct space *space, uint32_t unit);
+
+/* ---- records.c ------------------------------------------------------------------------------ */
+
+/* Makes the first records: the dummy, the wall, and one for the whole range, absent. */
+raffia_status space_records_start(struct space *space);
 
 /* The slow part of space_records_reserve(). */
-raffia_status space_records_extend(struct space *space);
+raffia_status space_records_extend(struct space *space) __attribute__((cold));
 
 /* Sees to it that `count` records can be taken, at most SPACE_RESERVE_MAX. OUT_OF_HOST_MEMORY.
  * Records may move. */
 static inline raffia_status space_records_reserve(struct space *space, uint32_t count)
 {
-    return space->spare_count >= count ? RAFFIA_OK : space_records_extend(space);
+    return __builtin_expect(space->spare_count >= count, 1) ? RAFFIA_OK
+                                                            : space_records_extend(space);
 }
 
-/* Takes a reserved record and puts it behind `previous`, or in front of all if that is 0. */
-space_place space_records_insert(struct space *space, space_place previous, size_t offset,
-                                 size_t bytes);
+/* Takes a reserved record for the part [unit, end) of another record, which is in no ring and
+ * shortened. The new one is in no ring either, and in the state of the other. */
+space_link space_records_split(struct space *space, space_link link, uint32_t unit);
 
-/* Takes a record out of the list and keeps it as a spare. It is in no bin and not in the table. */
-void space_records_remove(struct space *space, space_place place);
+/* Gives all of a record to the one before it. It is in no ring, and becomes a spare. */
+void space_records_join(struct space *space, space_link link);
 
-/* The last record that starts at or below `offset`; 0 if none does. Linear, from the end: what is
- * added is mostly added there. */
-space_place space_records_below(const struct space *space, size_t offset);
-
-/* bins.c: free space by size. */
-
-/* The bin for a size. */
-unsigned space_bin_of(const struct space *space, size_t bytes);
-
-void space_bins_insert(struct space *space, space_place place);
-void space_bins_remove(struct space *space, space_place place);
-
-/* Changes the size of free space, which keeps its place in its bin if it can. */
-void space_bins_resize(struct space *space, space_place place, size_t bytes);
-
-/* Where an allocation goes: a stretch and the offset within it; false if nothing fits. `bytes` and
- * `alignment` are whole granules. Without an alignment beyond the granule, ANY looks through the
- * request's own bin only; otherwise linear in the free stretches that are large enough. */
-bool space_bins_find(const struct space *space, size_t bytes, size_t alignment,
-                     enum space_placement placement, space_place *place_p, size_t *offset_p);
-
-size_t space_bins_largest(const struct space *space);
-
-/* lookup.c: blocks by offset. */
-
-/* The slow part of space_lookup_reserve(). */
-raffia_status space_lookup_extend(struct space *space);
-
-/* Sees to it that one more block can be inserted. OUT_OF_HOST_MEMORY. At most half of the table is
- * taken: probes stay short, and freeing moves little. */
-static inline raffia_status space_lookup_reserve(struct space *space)
+/*
+ * Gives a part of the range to the free space: merges it with the free neighbours. The record is in
+ * no ring; its state is that of free space already.
+ *
+ * No branch here depends on what is free: whether a neighbour is, no predictor can tell. Where one
+ * is not, what would be done to it is done to the dummy, and a mask makes it count for nothing.
+ */
+static inline __attribute__((always_inline)) void space_release(struct space *space,
+                                                                space_link link)
 {
-    return space->stats.blocks < space->slot_count / 2 ? RAFFIA_OK : space_lookup_extend(space);
+    struct space_record *record = space_at(space, link);
+    const space_link before = record->previous, behind = record->next;
+    struct space_record *low = space_at(space, before), *high = space_at(space, behind);
+    const uint32_t low_mask = space_mask(low->ring.next != 0);
+    const uint32_t high_mask = space_mask(high->ring.next != 0);
+    space_cell_unlink(space, low);
+    space_cell_unlink(space, high);
+
+    /* The lowest of the three records stays; it has the start of the whole. */
+    const space_link kept = space_choose(low_mask, before, link);
+    const space_link next = space_choose(high_mask, high->next, behind);
+    const uint32_t offset = space_choose(low_mask, low->offset, record->offset);
+    const uint32_t units = record->units + (low->units & low_mask) + (high->units & high_mask);
+    space_at(space, next)->previous = kept;
+    high->units &= ~high_mask;
+    record->units = 0; /* unless it stays */
+    space_at(space, kept)->next = next;
+    space_at(space, kept)->units = units;
+
+    space_link *spares = space->spares;
+    uint32_t spare_count = space->spare_count;
+    spares[spare_count] = link;
+    spare_count -= low_mask;
+    spares[spare_count] = behind;
+    spare_count -= high_mask;
+    space->spare_count = spare_count;
+    space_cell_put(space, kept, offset, units);
 }
 
-void space_lookup_insert(struct space *space, space_place place);
-void space_lookup_remove(struct space *space, space_place place);
+/* ---- find.c --------------------------------------------------------------------------------- */
 
-/* The block that starts at `offset`, or 0. */
-space_place space_lookup_find(const struct space *space, size_t offset);
+/* A place for a request: units from `offset` on within the free record. */
+struct space_place {
+    space_link link;
+    uint32_t offset;
+};
 
-/* query.c: handles, and records as the caller sees them. */
+/* What is asked for. The alignment is 1 unit or a larger power of two, and may exceed the range. */
+struct space_search {
+    uint32_t units;
+    uint64_t alignment;
+    enum space_placement placement;
+    bool thorough;
+};
 
-space_handle space_handle_of(const struct space *space, space_place place);
+/* False if there is none; or, unless it is to be thorough, if none was met. */
+bool space_find_place(const struct space *space, const struct space_search *search,
+                      struct space_place *place);
+
+/* The stretch for a request of the granule's alignment when no larger class has one: the first of
+ * the own class that is large enough, among SPACE_LOOKS of them or all. 0 if there is none. */
+space_link space_find_in_class(const struct space *space, uint32_t units, bool thorough);
+
+uint32_t space_find_largest(const struct space *space);
+
+/* ---- change.c ------------------------------------------------------------------------------- */
+
+/* Changes the state of a block, and what is counted of it. */
+void space_change_state(struct space *space, space_link link, enum space_state state);
+
+/* ---- query.c -------------------------------------------------------------------------------- */
+
+static inline space_handle space_handle_of(const struct space *space, space_link link)
+{
+    return (space_handle)(space_at(space, link)->tag >> SPACE_STATE_BITS) << 32 | link;
+}
 
 /* The block that a handle names, or 0 if it is stale or was never one. */
-space_place space_place_of(const struct space *space, space_handle handle);
+static inline space_link space_link_of(const struct space *space, space_handle handle)
+{
+    const space_link link = (space_link)handle;
+    if (!space_is_record(space, link))
+        return 0;
+    const uint32_t tag = space_at(space, link)->tag;
+    /* 1, 2, 3 are the states of blocks. */
+    return tag >> SPACE_STATE_BITS == handle >> 32 &&
+                   (tag & SPACE_STATE_MASK) - 1 < SPACE_STATES - 1
+               ? link
+               : 0;
+}
 
-void space_describe(const struct space *space, space_place place, struct space_block *block);
+void space_describe(const struct space *space, space_link link, struct space_block *block);
 
 #endif

@@ -1,93 +1,86 @@
 /*
- * Blocks by offset: a table with open addressing and linear probing. It grows before a block is
- * inserted and never shrinks; removing closes the gap, so there are no tombstones and no rehashing
- * when a block is freed.
+ * Blocks by their offset: the table's growth, and the search for what contains an offset.
  */
-#include "core/error.h"
 #include "core/memory.h"
 #include "space/index.h"
 
-#include <assert.h>
+/* Slots for each record: at most half of them can hold a block, most of the time a quarter do. */
+#define SLOTS_PER_RECORD 2u
 
-#define FIRST_SLOTS 64
+/* 2^32 over the golden ratio: offsets at equal distances spread evenly over the upper bits. */
+#define FIBONACCI 0x9e3779b9u
 
-/* Fibonacci hashing: neighbouring offsets spread over the upper bits of the product. */
-static uint32_t home_of(const struct space *space, size_t offset)
+/* The new table is empty, and chains are made anew. */
+static void insert_all(struct space *space)
 {
-    uint64_t product = (uint64_t)(offset >> space->granule_shift) * 0x9e3779b97f4a7c15u;
-    return (uint32_t)(product >> space->slot_shift);
+    for (space_link link = space_at(space, space->wall)->next; link != space->wall;
+         link = space_at(space, link)->next) {
+        const struct space_record *record = space_at(space, link);
+        if (record->ring.next == 0 && space_state_of(record) != SPACE_ABSENT)
+            space_lookup_insert(space, link, record->offset);
+    }
 }
 
-static uint32_t after(const struct space *space, uint32_t slot)
+raffia_status space_lookup_extend(struct space *space, uint32_t capacity)
 {
-    return (slot + 1) & (space->slot_count - 1);
-}
-
-/* The block is not in the table, which has room. */
-static void put(struct space *space, space_place place)
-{
-    struct space_record *record = space_at(space, place);
-    uint32_t slot = home_of(space, record->offset);
-    while (space->slots[slot])
-        slot = after(space, slot);
-    space->slots[slot] = place;
-    record->slot = slot;
-}
-
-raffia_status space_lookup_extend(struct space *space)
-{
-    if (space->slot_count > UINT32_MAX / 2)
-        return core_error(RAFFIA_ERROR_OUT_OF_HOST_MEMORY,
-                          "cannot keep books of more than %zu blocks in one space",
-                          space->stats.blocks);
-    const uint32_t old_count = space->slot_count;
-    space_place *old_slots = space->slots;
-    const uint32_t slot_count = old_count ? 2 * old_count : FIRST_SLOTS;
-    space_place *slots = core_calloc(slot_count, sizeof *slots);
+    const bool direct = space->range_units <= SPACE_DIRECT_UNITS;
+    uint32_t count = direct ? space->range_units : SLOTS_PER_RECORD;
+    while (!direct && count < capacity && count <= UINT32_MAX / 4)
+        count *= 2;
+    count *= direct ? 1 : SLOTS_PER_RECORD;
+    if (count <= space->slot_count)
+        return RAFFIA_OK;
+    space_link *slots = core_calloc(count, sizeof *slots);
     if (!slots)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    core_free(space->slots);
     space->slots = slots;
-    space->slot_count = slot_count;
-    space->slot_shift = 64 - (unsigned)__builtin_ctz(slot_count);
-    for (uint32_t i = 0; i < old_count; i++)
-        if (old_slots[i])
-            put(space, old_slots[i]);
-    core_free(old_slots);
+    space->slot_count = count;
+    space->slot_factor = direct ? 1 : FIBONACCI;
+    space->slot_shift = direct ? 0 : 32 - (unsigned)__builtin_ctz(count);
+    if (space->wall)
+        insert_all(space);
     return RAFFIA_OK;
 }
 
-void space_lookup_insert(struct space *space, space_place place)
+/* Whether the record contains the unit. */
+static bool contains(const struct space *space, space_link link, uint32_t unit)
 {
-    assert(!space_lookup_find(space, space_at(space, place)->offset));
-    put(space, place);
-    space->stats.blocks++;
+    return unit - space_at(space, link)->offset < space_at(space, link)->units;
 }
 
-void space_lookup_remove(struct space *space, space_place place)
+/* A block that is alive is in the list; and records next to it. */
+static void put_finger(struct space *space, space_link link)
 {
-    const uint32_t mask = space->slot_count - 1;
-    uint32_t gap = space_at(space, place)->slot;
-    assert(space->slots[gap] == place);
-    /* Whatever a probe reached across the gap moves into it. */
-    for (uint32_t slot = after(space, gap); space->slots[slot]; slot = after(space, slot)) {
-        struct space_record *record = space_at(space, space->slots[slot]);
-        const uint32_t home = home_of(space, record->offset);
-        if (((slot - home) & mask) < ((slot - gap) & mask))
-            continue;
-        space->slots[gap] = space->slots[slot];
-        record->slot = gap;
-        gap = slot;
+    for (int i = 0; i < 2; i++, link = space_at(space, link)->previous) {
+        const enum space_state state = space_state_of(space_at(space, link));
+        if (state != SPACE_FREE && state != SPACE_ABSENT) {
+            space->finger = space_handle_of(space, link);
+            return;
+        }
     }
-    space->slots[gap] = 0;
-    space->stats.blocks--;
 }
 
-space_place space_lookup_find(const struct space *space, size_t offset)
+/*
+ * In step from both ends of the range and from where the last search ended, which is near where
+ * callers go on: they look at one part after the other, or at the part they added last.
+ */
+space_link space_lookup_below(struct space *space, uint32_t unit)
 {
-    if (space->slot_count == 0)
-        return 0;
-    uint32_t slot = home_of(space, offset);
-    while (space->slots[slot] && space_at(space, space->slots[slot])->offset != offset)
-        slot = after(space, slot);
-    return space->slots[slot];
+    space_link finger = space_link_of(space, space->finger);
+    space_link up = space_at(space, space->wall)->next, down = space->wall;
+    if (!finger)
+        finger = down;
+    const bool upward = space_at(space, finger)->offset <= unit;
+    while (!contains(space, up, unit) && !contains(space, down, unit) &&
+           !contains(space, finger, unit)) {
+        up = space_at(space, up)->next;
+        down = space_at(space, down)->previous;
+        finger = upward ? space_at(space, finger)->next : space_at(space, finger)->previous;
+    }
+    const space_link link = contains(space, up, unit)     ? up
+                            : contains(space, down, unit) ? down
+                                                          : finger;
+    put_finger(space, link);
+    return link;
 }

@@ -1,84 +1,91 @@
 /*
- * Questions to a space that change nothing.
+ * Questions to a space.
  */
+#include "core/checked.h"
 #include "core/error.h"
 #include "space/index.h"
 
-#define HANDLE_PLACE_BITS 32
-
-space_handle space_handle_of(const struct space *space, space_place place)
+void space_describe(const struct space *space, space_link link, struct space_block *block)
 {
-    return (space_handle)space_at(space, place)->generation << HANDLE_PLACE_BITS | place;
-}
-
-space_place space_place_of(const struct space *space, space_handle handle)
-{
-    space_place place = (space_place)handle;
-    if (place == 0 || place >= space->record_capacity)
-        return 0;
-    const struct space_record *record = space_at(space, place);
-    bool live = record->state != SPACE_FREE && record->generation == handle >> HANDLE_PLACE_BITS;
-    return live ? place : 0;
-}
-
-void space_describe(const struct space *space, space_place place, struct space_block *block)
-{
-    const struct space_record *record = space_at(space, place);
-    bool free = record->state == SPACE_FREE;
+    const struct space_record *record = space_at(space, link);
+    const bool free = space_state_of(record) == SPACE_FREE;
+    const size_t bytes = (size_t)record->units << space->granule_shift;
     *block = (struct space_block){
-        .handle = free ? 0 : space_handle_of(space, place),
-        .offset = record->offset,
-        .bytes = record->bytes,
-        .requested = free ? record->bytes : record->requested,
-        .state = record->state,
+        .handle = free ? 0 : space_handle_of(space, link),
+        .offset = (size_t)record->offset << space->granule_shift,
+        .bytes = bytes,
+        .requested = free ? bytes : bytes - record->slack,
+        .state = space_state_of(record),
     };
 }
 
 raffia_status space_find(struct space *space, size_t offset, struct space_block *block)
 {
-    /* An offset between granules would hash like the granule, but no record has it. */
-    space_place place = space_lookup_find(space, offset);
-    if (!place)
+    if (offset >= space->range_bytes || !core_is_aligned(offset, space->granule))
         return RAFFIA_ERROR_BAD_ADDRESS;
-    space_describe(space, place, block);
+    const space_link link = space_lookup_find(space, (uint32_t)(offset >> space->granule_shift));
+    const enum space_state state = space_state_of(space_at(space, link));
+    if (state == SPACE_FREE || state == SPACE_ABSENT) /* the dummy is free */
+        return RAFFIA_ERROR_BAD_ADDRESS;
+    space_describe(space, link, block);
     return RAFFIA_OK;
 }
 
 raffia_status space_containing(struct space *space, size_t offset, struct space_block *block)
 {
-    space_place place = space_records_below(space, offset);
-    if (!place || offset >= space_end(space_at(space, place)))
-        return core_error(RAFFIA_ERROR_NOT_FOUND,
-                          "offset %zu of the space lies in no part that was added", offset);
-    space_describe(space, place, block);
-    return RAFFIA_OK;
-}
-
-void space_query(struct space *space, struct space_stats *stats)
-{
-    *stats = space->stats;
-    stats->state_bytes[SPACE_FREE] = stats->free_bytes;
-    stats->largest_free = space_bins_largest(space);
+    if (offset < space->range_bytes) {
+        const space_link link =
+            space_lookup_below(space, (uint32_t)(offset >> space->granule_shift));
+        if (space_state_of(space_at(space, link)) != SPACE_ABSENT) {
+            space_describe(space, link, block);
+            return RAFFIA_OK;
+        }
+    }
+    return core_error(RAFFIA_ERROR_NOT_FOUND,
+                      "offset %zu of the space lies in no part that was added", offset);
 }
 
 bool space_is_free(struct space *space, size_t offset, size_t bytes)
 {
     if (bytes == 0)
         return true;
-    /* Free neighbours are merged, so free space is all of one stretch or not all free. */
-    space_place place = space_records_below(space, offset);
-    if (!place)
+    if (offset >= space->range_bytes)
         return false;
-    const struct space_record *record = space_at(space, place);
-    size_t into = offset - record->offset;
-    return record->state == SPACE_FREE && into < record->bytes && bytes <= record->bytes - into;
+    /* Free neighbours are merged, so free space is all of one stretch or not all free. */
+    const struct space_record *record =
+        space_at(space, space_lookup_below(space, (uint32_t)(offset >> space->granule_shift)));
+    const size_t into = offset - ((size_t)record->offset << space->granule_shift);
+    const size_t all = (size_t)record->units << space->granule_shift;
+    return space_state_of(record) == SPACE_FREE && bytes <= all - into;
+}
+
+void space_query(struct space *space, struct space_stats *stats)
+{
+    const unsigned shift = space->granule_shift;
+    const uint64_t held =
+        space->present_units - space->free_units - space->cached_units - space->pending_units;
+    *stats = (struct space_stats){
+        .present_bytes = (size_t)space->present_units << shift,
+        .free_bytes = (size_t)space->free_units << shift,
+        .largest_free = (size_t)space_find_largest(space) << shift,
+        .free_blocks = space_count_free(space),
+        .blocks = space->blocks,
+        .state_bytes = {[SPACE_FREE] = (size_t)space->free_units << shift,
+                        [SPACE_HELD] = (size_t)held << shift,
+                        [SPACE_CACHED] = (size_t)space->cached_units << shift,
+                        [SPACE_PENDING] = (size_t)space->pending_units << shift},
+        .requested_bytes = ((size_t)held << shift) - (size_t)space->slack_bytes,
+    };
 }
 
 void space_walk(struct space *space, space_visitor visitor, void *context)
 {
     struct space_block block;
-    for (space_place place = space->first; place; place = space_at(space, place)->next) {
-        space_describe(space, place, &block);
+    for (space_link link = space_at(space, space->wall)->next; link != space->wall;
+         link = space_at(space, link)->next) {
+        if (space_state_of(space_at(space, link)) == SPACE_ABSENT)
+            continue;
+        space_describe(space, link, &block);
         if (!visitor(context, &block))
             return;
     }

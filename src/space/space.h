@@ -1,13 +1,14 @@
 /*
  * Free space over a range of offsets: pure bookkeeping, no memory is touched and no driver known.
+ * docs/allocator.md tells how it works and what it costs.
  *
  * The range [0, range_bytes) starts out *absent*. The owner adds parts when they are mapped and
  * removes them, while they are free, before they are unmapped. What is present is always either in
  * blocks or free, and neighbouring free space is one stretch: it is merged the moment it touches.
  *
  * Sizes and offsets are bytes and multiples of the granule. Not thread-safe: the owner's lock
- * covers it. Nothing allocates host memory on the way that frees a block, so a free cannot fail for
- * want of it.
+ * covers it, also where nothing seems to change. Nothing allocates host memory on the way that
+ * frees a block, so a free cannot fail for want of it.
  */
 #ifndef SPACE_SPACE_H
 #define SPACE_SPACE_H
@@ -30,15 +31,16 @@ enum space_state {
 };
 
 struct space_options {
-    size_t range_bytes; /* end of the offsets; a multiple of the granule */
-    size_t granule;     /* a power of two */
+    size_t range_bytes; /* end of the offsets; a multiple of the granule, and below 2^32 - 1 of
+                           them: 1 TiB of 256 bytes */
+    size_t granule;     /* a power of two, at most 4 GiB */
 };
 
 /* Where in the range an allocation should go. */
 enum space_placement {
     SPACE_PLACE_ANY = 0, /* where it hurts the least; at the start of the stretch it is cut from */
-    SPACE_PLACE_LOW,     /* lowest offset there is: long-lived blocks. Linear in free stretches */
-    SPACE_PLACE_HIGH,    /* highest offset there is: short-lived blocks. Linear in free stretches */
+    SPACE_PLACE_LOW,     /* lowest offset there is: long-lived blocks */
+    SPACE_PLACE_HIGH,    /* highest offset there is: short-lived blocks */
 };
 
 struct space_request {
@@ -46,6 +48,7 @@ struct space_request {
     size_t alignment; /* of the offset; a power of two; below the granule, as 0, it means the
                          granule */
     enum space_placement placement;
+    bool thorough; /* look at every stretch that may fit; see space_allocate() */
 };
 
 struct space_block {
@@ -66,23 +69,37 @@ struct space_stats {
     size_t requested_bytes;           /* over blocks that are SPACE_HELD */
 };
 
-/* OUT_OF_HOST_MEMORY, INVALID_ARGUMENT. */
+/* OUT_OF_HOST_MEMORY; INVALID_ARGUMENT, also for a range of too many granules. */
 raffia_status space_create(const struct space_options *options, struct space **space_p);
 
 /* Whatever is still in it. NULL is ignored. */
 void space_destroy(struct space *space);
 
 /* Makes an absent part of the range present and free. OUT_OF_HOST_MEMORY leaves it absent;
- * INVALID_ARGUMENT if any of it is present already. Takes as long as there are blocks behind it. */
+ * INVALID_ARGUMENT if any of it is present already. Takes as long as space_containing(). */
 raffia_status space_add(struct space *space, size_t offset, size_t bytes);
 
 /* Makes a present part absent. BUSY, and nothing changes, unless all of it is free;
  * OUT_OF_HOST_MEMORY, and nothing changes. */
 raffia_status space_remove(struct space *space, size_t offset, size_t bytes);
 
-/* Takes a block. It is SPACE_HELD. OUT_OF_MEMORY if no stretch of free space holds it;
+/*
+ * Takes a block. It is SPACE_HELD. OUT_OF_MEMORY if no stretch of free space holds it;
  * OUT_OF_HOST_MEMORY. Failing is as cheap as succeeding, and records no sentence: the pool knows
- * more to say. */
+ * more to say.
+ *
+ * The time it takes is bounded, whatever the space holds, by looking at no more than a few dozen
+ * stretches. So a request may be refused, or be placed less low or high than it could be,
+ *  - with the granule's alignment, if the only stretches that hold it are of its own size class (a
+ *    quarter octave; sizes below 8 granules have one each) and behind many others there that do
+ * not;
+ *  - with a larger alignment, if no stretch is of a class above that of its size and alignment
+ *    together, and those that hold it are behind many that do not;
+ *  - LOW and HIGH look at so many stretches in each eighth of the range, the lowest or highest
+ *    first, and take the best of the first eighth that has any.
+ * A thorough request looks at all of them, which is linear in stretches of its class, or for an
+ * alignment or a placement in all that are as large: it is what to try before giving up.
+ */
 raffia_status space_allocate(struct space *space, const struct space_request *request,
                              struct space_block *block);
 
@@ -99,7 +116,9 @@ raffia_status space_free_held(struct space *space, size_t offset, size_t *bytes_
 raffia_status space_find(struct space *space, size_t offset, struct space_block *block);
 
 /* Describes the block or stretch of free space that contains `offset`; NOT_FOUND where the range is
- * absent. May take time linear in the number of blocks. */
+ * absent. Takes time with the number of blocks between `offset` and the nearest of: both ends of
+ * the range, and the place of the last such question (or of space_is_free(), space_add(),
+ * space_remove()). Asking for one part after the other is cheap. */
 raffia_status space_containing(struct space *space, size_t offset, struct space_block *block);
 
 /* Grows into the free space behind the block, or gives the tail back. OUT_OF_MEMORY if there is not
@@ -112,9 +131,11 @@ raffia_status space_set_state(struct space *space, space_handle handle, enum spa
 
 /* Hands out a block that is not free again, for a request that it has room for, without touching
  * its size: it is SPACE_HELD and `requested` is what space_request.bytes would have said.
- * INVALID_ARGUMENT, and the block is unchanged, if it is smaller or that is 0. */
+ * INVALID_ARGUMENT, and the block is unchanged, if it is smaller, larger by 4 GiB or more, or that
+ * is 0. */
 raffia_status space_reuse(struct space *space, space_handle handle, size_t requested);
 
+/* Linear in the stretches of the largest size class. */
 void space_query(struct space *space, struct space_stats *stats);
 
 /* Whether all of [offset, offset + bytes) is present and free; no bytes always are. Takes as long

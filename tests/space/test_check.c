@@ -6,10 +6,10 @@
 
 #define GRANULE ((size_t)4096)
 
-/* Blocks at 0 and 4, free space between and behind them. */
+/* Blocks at 0 and 4, free space between and behind them, and nothing from 32 on. */
 struct fixture {
     struct space *space;
-    space_place held, hole, second, tail;
+    space_link held, hole, second, tail, absent;
 };
 
 static struct fixture make(void)
@@ -25,10 +25,11 @@ static struct fixture make(void)
     assert_ok(space_allocate(fixture.space, &request, &second));
     assert_ok(space_free(fixture.space, gap.handle));
     assert_ok(space_check(fixture.space));
-    fixture.held = space_records_below(fixture.space, 0);
-    fixture.hole = space_records_below(fixture.space, 2 * GRANULE);
-    fixture.second = space_records_below(fixture.space, 4 * GRANULE);
-    fixture.tail = space_records_below(fixture.space, 6 * GRANULE);
+    fixture.held = space_lookup_below(fixture.space, 0);
+    fixture.hole = space_lookup_below(fixture.space, 2);
+    fixture.second = space_lookup_below(fixture.space, 4);
+    fixture.tail = space_lookup_below(fixture.space, 6);
+    fixture.absent = space_lookup_below(fixture.space, 32);
     return fixture;
 }
 
@@ -50,25 +51,33 @@ static void expect_damage(struct space *space, const char *mention, int line)
         assert_ok(space_check(space));                                                             \
     } while (0)
 
+/* A state in the place of another; the generation stays. */
+static uint32_t tag_of(const struct space *space, space_link link, enum space_state state)
+{
+    return (space_at(space, link)->tag & ~SPACE_STATE_MASK) | (uint32_t)state;
+}
+
 static void damaged_records_are_seen(void **state)
 {
     (void)state;
     struct fixture f = make();
     struct space *s = f.space;
-    DAMAGE(s, space_at(s, f.held)->bytes, 0, "whole granules");
-    DAMAGE(s, space_at(s, f.held)->bytes, 2 * GRANULE + 1, "whole granules");
-    DAMAGE(s, space_at(s, f.held)->bytes, GRANULE, "asked for");
-    DAMAGE(s, space_at(s, f.held)->requested, 0, "asked for");
-    DAMAGE(s, space_at(s, f.hole)->bytes, 3 * GRANULE, "reaches into");
-    DAMAGE(s, space_at(s, f.second)->offset, 3 * GRANULE, "reaches into");
-    DAMAGE(s, space_at(s, f.tail)->bytes, 64 * GRANULE, "outside");
-    DAMAGE(s, space_at(s, f.tail)->bytes, (size_t)0 - GRANULE, "outside");
-    DAMAGE(s, space_at(s, f.tail)->bytes, GRANULE, "differ");
-    DAMAGE(s, space_at(s, f.second)->offset, 5 * GRANULE, "not found by its offset");
-    DAMAGE(s, space_at(s, f.held)->state, SPACE_STATES, "state");
-    DAMAGE(s, space_at(s, f.held)->state, SPACE_FREE, "not merged");
-    DAMAGE(s, space_at(s, f.hole)->state, SPACE_HELD, "not found by its offset");
-    DAMAGE(s, space_at(s, f.held)->state, SPACE_CACHED, "differ");
+    DAMAGE(s, space_at(s, f.held)->units, 0, "no place in slot");
+    DAMAGE(s, space_at(s, f.hole)->units, 0, "of nothing");
+    DAMAGE(s, space_at(s, f.held)->units, 3, "does not end where");
+    DAMAGE(s, space_at(s, f.hole)->units, 1, "does not end where");
+    DAMAGE(s, space_at(s, f.tail)->units, 64, "outside");
+    DAMAGE(s, space_at(s, f.tail)->units, UINT32_MAX, "outside");
+    DAMAGE(s, space_at(s, f.absent)->units, 31, "does not end where");
+    DAMAGE(s, space_at(s, f.second)->offset, 5, "no place in slot");
+    DAMAGE(s, space_at(s, f.held)->slack, 2 * GRANULE, "not asked for");
+    DAMAGE(s, space_at(s, f.held)->slack, 1, "differ");
+    DAMAGE(s, space_at(s, f.held)->tag, tag_of(s, f.held, SPACE_CACHED), "differ");
+    DAMAGE(s, space_at(s, f.held)->tag, tag_of(s, f.held, SPACE_FREE), "no place in slot");
+    DAMAGE(s, space_at(s, f.hole)->tag, tag_of(s, f.hole, SPACE_HELD), "wrong place in a ring");
+    DAMAGE(s, space_at(s, f.absent)->tag, SPACE_ABSENT + 1, "state");
+    DAMAGE(s, space_at(s, 0)->offset, 0, "dummy");
+    DAMAGE(s, space_at(s, 0)->tag, SPACE_HELD, "dummy");
     space_destroy(s);
 }
 
@@ -80,44 +89,81 @@ static void damaged_lists_are_seen(void **state)
     DAMAGE(s, space_at(s, f.hole)->previous, f.tail, "the one before");
     DAMAGE(s, space_at(s, f.tail)->next, f.held, "the one before");
     DAMAGE(s, space_at(s, f.hole)->next, 1000000, "does not end");
-    DAMAGE(s, space_at(s, f.second)->next, 0, "end of its list");
-    DAMAGE(s, s->last, f.second, "end of its list");
-    DAMAGE(s, s->first, f.hole, "the one before");
+    DAMAGE(s, space_at(s, f.hole)->next, f.second + 1, "does not end");
+    DAMAGE(s, space_at(s, f.second)->next, s->wall, "the one before");
+    DAMAGE(s, s->wall, f.second, "wall");
+    DAMAGE(s, s->wall, 0, "wall");
+    DAMAGE(s, space_at(s, s->wall)->offset, 63, "wall");
+    DAMAGE(s, space_at(s, s->wall)->next, f.hole, "the one before");
+    DAMAGE(s, space_at(s, s->wall)->previous, f.hole, "the one before");
+    space_destroy(s);
+}
+
+/* Two parts of one kind side by side, each sound in itself. */
+static void parts_that_are_not_merged_are_seen(void **state)
+{
+    (void)state;
+    struct fixture f = make();
+    space_records_split(f.space, f.absent, 40);
+    expect_damage(f.space, "absent part at unit 32 is not merged", __LINE__);
+    space_destroy(f.space);
+    f = make();
+    space_cell_remove(f.space, f.tail);
+    space_link behind = space_records_split(f.space, f.tail, 20);
+    space_cell_insert(f.space, f.tail);
+    space_cell_insert(f.space, behind);
+    expect_damage(f.space, "free space at unit 6 is not merged", __LINE__);
+    space_destroy(f.space);
+}
+
+static void damaged_spares_are_seen(void **state)
+{
+    (void)state;
+    struct fixture f = make();
+    struct space *s = f.space;
     DAMAGE(s, s->spare_count, 3, "spare");
-    DAMAGE(s, s->spares, 0, "spare");
-    DAMAGE(s, s->spares, f.hole, "in use");
-    DAMAGE(s, space_at(s, s->spares)->next, s->spares, "does not end");
+    DAMAGE(s, s->spare_count, UINT32_MAX, "spare");
+    DAMAGE(s, s->spares[0], f.hole, "in use");
+    DAMAGE(s, s->spares[0], s->wall, "in use");
+    DAMAGE(s, s->spares[0], 1, "is none");
+    DAMAGE(s, s->spares[0], s->spares[1], "not those");
+    DAMAGE(s, space_at(s, s->spares[0])->units, 1, "in use");
+    DAMAGE(s, space_at(s, s->spares[0])->tag, SPACE_HELD, "in use");
     space_destroy(s);
 }
 
-static void damaged_bins_are_seen(void **state)
+static void damaged_cells_are_seen(void **state)
 {
     (void)state;
     struct fixture f = make();
     struct space *s = f.space;
-    unsigned hole = space_bin_of(s, 2 * GRANULE), tail = space_bin_of(s, 26 * GRANULE);
+    uint32_t hole = space_cell_of(s, 2, 2), tail = space_cell_of(s, 6, 26);
     assert_true(hole != tail);
-    DAMAGE(s, s->bins[hole], f.tail, "has no place");
-    DAMAGE(s, s->bins[tail], f.held, "has no place");
-    DAMAGE(s, s->bins[hole], 0, "marked in use");
-    DAMAGE(s, s->bins[0], s->record_capacity, "more than");
-    DAMAGE(s, s->bins_in_use[0], s->bins_in_use[0] & ~((uint64_t)1 << hole), "marked empty");
-    DAMAGE(s, s->bins_in_use[SPACE_BIN_WORDS - 1], 1, "marked in use");
-    DAMAGE(s, space_at(s, f.hole)->bin_previous, f.tail, "has no place");
-    DAMAGE(s, space_at(s, f.hole)->bin_next, f.hole, "has no place");
+    DAMAGE(s, space_ring_at(s, hole)->next, f.tail, "has no place");
+    DAMAGE(s, space_ring_at(s, tail)->next, f.held, "has no place");
+    DAMAGE(s, space_ring_at(s, hole)->next, hole, "has no place");
+    DAMAGE(s, space_ring_at(s, hole)->previous, hole, "has no place");
+    DAMAGE(s, space_ring_at(s, SPACE_ZONES)->next, 4, "more than");
+    DAMAGE(s, s->cells[hole / 64], s->cells[hole / 64] & ~((uint64_t)1 << hole % 64),
+           "marked empty");
+    DAMAGE(s, s->cells[4], 1, "marked in use");
+    DAMAGE(s, s->cells[0], s->cells[0] | 1, "that are none");
+    DAMAGE(s, s->cells[SPACE_GUARD_CELL / 64], 0, "guard is not");
+    DAMAGE(s, space_at(s, f.hole)->ring.previous, f.tail, "has no place");
+    DAMAGE(s, space_at(s, f.hole)->ring.next, f.hole, "has no place");
+    DAMAGE(s, space_at(s, f.hole)->ring.next, 0, "wrong place in a ring");
+    DAMAGE(s, space_at(s, f.held)->ring.next, hole, "wrong place in a ring");
+    DAMAGE(s, space_at(s, f.absent)->ring.previous, hole, "wrong place in a ring");
     space_destroy(s);
 }
 
-static void a_stretch_missing_from_its_bin_is_seen(void **state)
+static void a_stretch_missing_from_its_cell_is_seen(void **state)
 {
     (void)state;
     struct fixture f = make();
-    struct space *s = f.space;
-    unsigned bin = space_bin_of(s, 2 * GRANULE);
-    s->bins[bin] = 0;
-    s->bins_in_use[bin / 64] &= ~((uint64_t)1 << bin % 64);
-    expect_damage(s, "bins hold", __LINE__);
-    space_destroy(s);
+    space_cell_unlink(f.space, space_at(f.space, f.hole));
+    expect_damage(f.space, "cells hold", __LINE__);
+    space_destroy(f.space);
 }
 
 static void a_damaged_table_is_seen(void **state)
@@ -125,17 +171,15 @@ static void a_damaged_table_is_seen(void **state)
     (void)state;
     struct fixture f = make();
     struct space *s = f.space;
-    uint32_t taken = 0, empty = 0;
-    while (s->slots[taken] != f.held)
-        taken++;
-    while (s->slots[empty] != 0)
-        empty++;
-    DAMAGE(s, s->slots[taken], 0, "entries");
-    DAMAGE(s, s->slots[empty], f.tail, "entries");
-    DAMAGE(s, s->slots[taken], s->record_capacity, "names no record");
-    DAMAGE(s, s->slots[taken], f.hole, "not found by its offset");
-    DAMAGE(s, space_at(s, f.held)->slot, empty, "wrong place");
-    DAMAGE(s, space_at(s, f.held)->slot, s->slot_count, "wrong place");
+    space_link *taken = space_slot_of(s, 0), *empty = space_slot_of(s, 1);
+    assert_true(*taken == f.held && *empty == 0);
+    DAMAGE(s, *taken, 0, "entries");
+    DAMAGE(s, *empty, f.tail, "no place in slot");
+    DAMAGE(s, *empty, f.held, "no place in slot");
+    DAMAGE(s, *taken, SPACE_FIRST_LINK + s->record_count * SPACE_RECORD_WORDS, "names no record");
+    DAMAGE(s, *taken, f.hole, "no place in slot");
+    DAMAGE(s, *taken, f.second, "no place in slot");
+    DAMAGE(s, space_at(s, f.held)->ring.previous, f.held, "more entries");
     space_destroy(s);
 }
 
@@ -144,13 +188,14 @@ static void damaged_counters_are_seen(void **state)
     (void)state;
     struct fixture f = make();
     struct space *s = f.space;
-    DAMAGE(s, s->stats.present_bytes, 1, "counters");
-    DAMAGE(s, s->stats.free_bytes, 1, "counters");
-    DAMAGE(s, s->stats.free_blocks, 1, "counters");
-    DAMAGE(s, s->stats.requested_bytes, 1, "counters");
-    DAMAGE(s, s->stats.state_bytes[SPACE_HELD], 1, "counters");
-    DAMAGE(s, s->stats.state_bytes[SPACE_PENDING], 1, "counters");
-    DAMAGE(s, s->stats.blocks, 1, "entries");
+    DAMAGE(s, s->present_units, 1, "counters");
+    DAMAGE(s, s->free_units, 1, "counters");
+    DAMAGE(s, s->cached_units, 1, "counters");
+    DAMAGE(s, s->pending_units, 1, "counters");
+    DAMAGE(s, s->slack_bytes, 1, "counters");
+    DAMAGE(s, s->absent_records, 0, "counters");
+    DAMAGE(s, s->blocks, 1, "entries");
+    DAMAGE(s, s->blocks, 3, "entries");
     space_destroy(s);
 }
 
@@ -159,8 +204,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(damaged_records_are_seen),
         cmocka_unit_test(damaged_lists_are_seen),
-        cmocka_unit_test(damaged_bins_are_seen),
-        cmocka_unit_test(a_stretch_missing_from_its_bin_is_seen),
+        cmocka_unit_test(parts_that_are_not_merged_are_seen),
+        cmocka_unit_test(damaged_spares_are_seen),
+        cmocka_unit_test(damaged_cells_are_seen),
+        cmocka_unit_test(a_stretch_missing_from_its_cell_is_seen),
         cmocka_unit_test(a_damaged_table_is_seen),
         cmocka_unit_test(damaged_counters_are_seen),
     };

@@ -5,10 +5,14 @@ static void impossible_spaces_are_refused(void **state)
 {
     (void)state;
     static const struct space_options bad[] = {
-        {.range_bytes = 4096, .granule = 0},  {.range_bytes = 4096, .granule = 384},
-        {.range_bytes = 0, .granule = 256},   {.range_bytes = 4097, .granule = 256},
-        {.range_bytes = 128, .granule = 256}, {.range_bytes = SIZE_MAX, .granule = 2},
+        {.range_bytes = 4096, .granule = 0},
+        {.range_bytes = 4096, .granule = 384},
+        {.range_bytes = 0, .granule = 256},
+        {.range_bytes = 4097, .granule = 256},
+        {.range_bytes = 128, .granule = 256},
+        {.range_bytes = SIZE_MAX, .granule = 2},
         {.range_bytes = 0, .granule = 0},
+        {.range_bytes = (size_t)1 << 33, .granule = (size_t)1 << 33},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct space *space = NULL;

@@ -18,7 +18,7 @@ static struct space *make(size_t range_bytes, size_t granule)
 static struct space_block take(struct space *space, size_t bytes, size_t alignment,
                                enum space_placement placement)
 {
-    struct space_request request = {bytes, alignment, placement};
+    struct space_request request = {.bytes = bytes, .alignment = alignment, .placement = placement};
     struct space_block block;
     assert_ok(space_allocate(space, &request, &block));
     assert_ok(space_check(space));
@@ -28,7 +28,8 @@ static struct space_block take(struct space *space, size_t bytes, size_t alignme
 static void refuse(struct space *space, size_t bytes, size_t alignment)
 {
     for (int placement = SPACE_PLACE_ANY; placement <= SPACE_PLACE_HIGH; placement++) {
-        struct space_request request = {bytes, alignment, (enum space_placement)placement};
+        struct space_request request = {
+            .bytes = bytes, .alignment = alignment, .placement = (enum space_placement)placement};
         struct space_block block;
         assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, space_allocate(space, &request, &block));
     }
@@ -142,36 +143,82 @@ static void an_aligned_search_passes_over_larger_bins_that_do_not_fit(void **sta
     space_destroy(space);
 }
 
-static void a_range_may_be_as_large_as_the_numbers(void **state)
+/* The range of most granules for each size of them. */
+static void a_range_may_have_as_many_granules_as_there_are_numbers(void **state)
 {
     (void)state;
-    static const size_t granules[] = {1, 256, 4096, (size_t)2 << 20, (size_t)1 << 62};
+    static const size_t granules[] = {1, 256, 4096, (size_t)2 << 20, (size_t)1 << 32};
     for (size_t i = 0; i < sizeof granules / sizeof *granules; i++) {
-        size_t granule = granules[i], range = SIZE_MAX - granule + 1;
+        size_t granule = granules[i], range = (UINT32_MAX - (size_t)1) * granule;
         struct space *space = make(range, granule);
         struct space_stats stats;
         space_query(space, &stats);
         assert_true(stats.largest_free == range);
-        if (granule > 1) /* else SIZE_MAX bytes are the range itself */
-            refuse(space, SIZE_MAX, 0);
-        if (granule > 1)
-            refuse(space, range + 1, 0);
+        refuse(space, SIZE_MAX, 0);
+        refuse(space, range + 1, 0);
 
         struct space_block block = take(space, range, 0, SPACE_PLACE_ANY);
         assert_true(block.bytes == range);
         assert_ok(space_resize(space, block.handle, 1));
-        if (granule > 1)
-            assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, space_resize(space, block.handle, SIZE_MAX));
-        struct space_block high = take(space, 1, 0, SPACE_PLACE_HIGH);
+        assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, space_resize(space, block.handle, SIZE_MAX));
+        struct space_block high = take(space, 1, 0, SPACE_PLACE_HIGH), found;
         assert_true(high.offset == range - granule);
+        assert_ok(space_find(space, high.offset, &found));
+        assert_true(found.handle == high.handle);
         assert_ok(space_resize(space, block.handle, range - granule));
         assert_ok(space_free(space, high.handle));
         assert_ok(space_free(space, block.handle));
         assert_ok(space_check(space));
-        block = take(space, granule, (size_t)1 << 63, SPACE_PLACE_HIGH);
-        assert_true(block.offset == (size_t)1 << 63);
+        block = take(space, granule, granule << 31, SPACE_PLACE_HIGH);
+        assert_true(block.offset == granule << 31);
         space_destroy(space);
     }
+}
+
+static void a_range_of_more_granules_is_refused(void **state)
+{
+    (void)state;
+    static const struct space_options bad[] = {
+        {.range_bytes = (size_t)UINT32_MAX * 256, .granule = 256},
+        {.range_bytes = (size_t)1 << 40, .granule = 256},
+        {.range_bytes = SIZE_MAX - 255, .granule = 256},
+        {.range_bytes = SIZE_MAX, .granule = 1},
+        {.range_bytes = (size_t)1 << 63, .granule = 1 << 30},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct space *space = NULL;
+        assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, space_create(&bad[i], &space));
+        assert_error_mentions("make the granule larger");
+        assert_null(space);
+    }
+}
+
+/* Beyond 32 bits of bytes, and beyond the 256 GiB that 30 bits of granules reach. */
+static void blocks_lie_anywhere_in_a_large_range(void **state)
+{
+    (void)state;
+    const size_t gib = (size_t)1 << 30;
+    struct space *space = make(1000 * gib, 256);
+    struct space_block blocks[10], found;
+    for (size_t i = 0; i < 10; i++) {
+        blocks[i] = take(space, 100 * gib - 256 * i, 0, SPACE_PLACE_ANY);
+        assert_true(blocks[i].bytes == 100 * gib - 256 * i);
+    }
+    for (size_t i = 0; i < 10; i++) {
+        assert_ok(space_containing(space, blocks[i].offset + blocks[i].bytes - 1, &found));
+        assert_true(found.handle == blocks[i].handle && found.offset == blocks[i].offset);
+        assert_status(RAFFIA_ERROR_BAD_ADDRESS,
+                      space_find(space, blocks[i].offset + ((size_t)1 << 37), &found));
+    }
+    refuse(space, gib, 0);
+    for (size_t i = 0; i < 10; i++) {
+        size_t bytes;
+        assert_ok(space_free_held(space, blocks[(i * 3) % 10].offset, &bytes));
+        assert_true(bytes == blocks[(i * 3) % 10].bytes);
+        assert_ok(space_check(space));
+    }
+    assert_true(space_is_free(space, 0, 1000 * gib));
+    space_destroy(space);
 }
 
 int main(void)
@@ -184,7 +231,9 @@ int main(void)
         cmocka_unit_test(an_alignment_beyond_the_range_leaves_only_the_start),
         cmocka_unit_test(a_stretch_large_enough_may_still_not_fit_for_alignment),
         cmocka_unit_test(an_aligned_search_passes_over_larger_bins_that_do_not_fit),
-        cmocka_unit_test(a_range_may_be_as_large_as_the_numbers),
+        cmocka_unit_test(a_range_may_have_as_many_granules_as_there_are_numbers),
+        cmocka_unit_test(a_range_of_more_granules_is_refused),
+        cmocka_unit_test(blocks_lie_anywhere_in_a_large_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,9 @@
 #define MODEL_FIRST  1u /* of block numbers */
 #define STALE_MAX    64
 
+/* Of so few stretches of free space each is looked at by any request. */
+#define FEW_STRETCHES 32
+
 struct model_block {
     space_handle handle;
     uint32_t first, count; /* granules */
