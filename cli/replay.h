@@ -31,9 +31,9 @@ typedef raffia_status (*replay_observer)(void *context, size_t op);
 /* Where a run leaves the time of each of its calls; the clock is then read before and after each,
  * and that is in them. */
 struct replay_each {
-    double *take_seconds; /* trace->blocks of them */
-    double *give_seconds; /* trace->count - trace->blocks */
-    size_t takes, gives;  /* written */
+    double *take_seconds;    /* trace->blocks of them */
+    double *give_seconds;    /* trace->count - trace->blocks */
+    size_t takes, gives;     /* written */
     replay_observer observe; /* may be NULL */
     void *observe_context;
 };

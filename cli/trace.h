@@ -46,8 +46,8 @@ struct trace {
 #define TRACE_BYTES_MAX ((size_t)4 << 30)
 
 /* Reads a file, or with "-" standard input. FORMAT, and a sentence that names file and line, if the
- * contents are wrong; LIMIT, IO, OUT_OF_HOST_MEMORY. The trace is the caller's to clear, and written
- * only on success. */
+ * contents are wrong; LIMIT, IO, OUT_OF_HOST_MEMORY. The trace is the caller's to clear, and
+ * written only on success. */
 raffia_status trace_read(const char *path, struct trace *trace);
 
 /* The same from memory; `name` is for messages. */
