@@ -35,11 +35,16 @@ struct bench_trace {
     size_t chunk_bytes;
 };
 
+/* The page size in force, as far as it is known before there is a pool. */
+size_t bench_trace_page_bytes(const struct bench_trace_plan *plan);
+
 /* A new pool with that limit, nothing mapped yet. */
-raffia_status bench_trace_pool(const struct bench_trace *bench, size_t limit, raffia_pool **pool_p);
+raffia_status bench_trace_pool(const struct bench_trace *bench, size_t limit, size_t chunk_bytes,
+                               raffia_pool **pool_p);
 
 /* The smallest limit at which nothing is refused, looked for upward from the peak in steps of a
- * 256th of it, over the peak; NAN if four times the peak does not suffice. */
+ * 256th of it, over the peak; NAN if four times the peak does not suffice. The pools grow by the
+ * page unless the plan says otherwise. */
 raffia_status bench_trace_need(const struct bench_trace *bench, double *need_p);
 
 #endif

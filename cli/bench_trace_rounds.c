@@ -16,7 +16,7 @@
 /* Beyond this no machine has memory, and sums of sizes stay far from wrapping. */
 #define LIMIT_MAX ((size_t)1 << 50)
 
-static size_t page_bytes(const struct bench_trace_plan *plan)
+size_t bench_trace_page_bytes(const struct bench_trace_plan *plan)
 {
     return plan->page_size ? plan->page_size : HUGE_BYTES;
 }
@@ -26,7 +26,7 @@ static raffia_status choose_limit(struct bench_trace *bench)
     const struct bench_trace_plan *plan = bench->plan;
     const double peak = (double)bench->trace->peak_bytes;
     const double factor = plan->limit_factor > 0 ? plan->limit_factor : 2;
-    const size_t unit = core_max(plan->chunk_bytes, page_bytes(plan));
+    const size_t unit = core_max(plan->chunk_bytes, bench_trace_page_bytes(plan));
     double limit = plan->limit_factor > 0 || !plan->pool_bytes ? ceil(peak * factor)
                                                                : (double)plan->pool_bytes;
     if (limit > (double)LIMIT_MAX)
@@ -34,12 +34,13 @@ static raffia_status choose_limit(struct bench_trace *bench)
                           "a pool of %.0f bytes would be needed: more than any machine has", limit);
     bench->limit = (core_max((size_t)limit, 1) + unit - 1) / unit * unit;
     bench->chunk_bytes = plan->chunk_bytes;
-    if (!plan->chunk_bytes && (plan->limit_factor > 0 || plan->need))
-        bench->chunk_bytes = page_bytes(plan);
+    if (!plan->chunk_bytes && plan->limit_factor > 0)
+        bench->chunk_bytes = bench_trace_page_bytes(plan);
     return RAFFIA_OK;
 }
 
-raffia_status bench_trace_pool(const struct bench_trace *bench, size_t limit, raffia_pool **pool_p)
+raffia_status bench_trace_pool(const struct bench_trace *bench, size_t limit, size_t chunk_bytes,
+                               raffia_pool **pool_p)
 {
     const raffia_pool_options options = {
         .struct_size = sizeof options,
@@ -49,7 +50,7 @@ raffia_status bench_trace_pool(const struct bench_trace *bench, size_t limit, ra
         .page_size = bench->plan->page_size,
         .initial_bytes = RAFFIA_NONE,
         .maximum_bytes = limit,
-        .chunk_bytes = bench->chunk_bytes,
+        .chunk_bytes = chunk_bytes,
         .granule = bench->plan->granule,
     };
     return raffia_pool_create(&options, pool_p);
@@ -215,7 +216,7 @@ static raffia_status mean_passes(struct bench_trace *bench, const struct replay_
 static raffia_status measure(struct bench_trace *bench, struct trace_series *series)
 {
     raffia_pool *pool = NULL;
-    raffia_status status = bench_trace_pool(bench, bench->limit, &pool);
+    raffia_status status = bench_trace_pool(bench, bench->limit, bench->chunk_bytes, &pool);
     if (status)
         return status;
     const struct replay_way plain = replay_way_pool(pool);
