@@ -2,6 +2,7 @@
 #include "cli/format.h"
 #include "support/cmocka.h"
 
+#include <math.h>
 #include <string.h>
 
 static void durations_have_a_fitting_unit(void **state)
