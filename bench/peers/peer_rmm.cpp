@@ -1,15 +1,14 @@
 /* RMM's pool over its resource of device memory (cudaMalloc): one piece for the whole range, on the
  * default stream. It wants an NVIDIA GPU with as much memory free. */
-#include <rmm/cuda_stream_view.hpp>
-#include <rmm/mr/cuda_memory_resource.hpp>
-#include <rmm/mr/pool_memory_resource.hpp>
+#include <raffia/base.h>
+#include <raffia/status.h>
 
 #include <exception>
 #include <new>
 #include <optional>
-
-#include <raffia/base.h>
-#include <raffia/status.h>
+#include <rmm/cuda_stream_view.hpp>
+#include <rmm/mr/cuda_memory_resource.hpp>
+#include <rmm/mr/pool_memory_resource.hpp>
 
 extern "C" {
 #include "bench/peers/peer.h"
