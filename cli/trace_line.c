@@ -11,19 +11,21 @@
 /* Fields of TABLE_HEADER. */
 enum { TABLE_OP, TABLE_ID, TABLE_SIZE, TABLE_STREAM, TABLE_TIME, TABLE_FIELDS };
 
-/* Splits at each separator; the fields point into the line. Returns how many there are, which may
- * be more than there is room for. */
+/* Splits at each separator; the fields point into the line. Returns how many there are, at least
+ * one, which may be more than there is room for. */
 static unsigned split(char *line, char separator, char **fields, unsigned room)
 {
     unsigned count = 0;
-    for (char *field = line; field; count++) {
+    char *field = line;
+    do {
         char *end = strchr(field, separator);
         if (end)
             *end++ = '\0';
         if (count < room)
             fields[count] = field;
+        count++;
         field = end;
-    }
+    } while (field);
     return count;
 }
 

@@ -3,6 +3,7 @@
 #include "core/checked.h"
 #include "core/memory.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -157,6 +158,7 @@ static raffia_status make_mix(const struct mix *mix, struct trace *trace)
             live[place] = (struct mix_block){next, add(&maker, next)};
             next = draw_size(&state, mix->most);
         } else {
+            assert(maker.live > 0); /* no block alone is that large */
             struct mix_block *victim = &live[draw(&state) % maker.live];
             release(&maker, victim->block, victim->bytes);
             *victim = live[maker.live];
