@@ -38,7 +38,7 @@ struct bench_trace {
 /* The page size in force, as far as it is known before there is a pool. */
 size_t bench_trace_page_bytes(const struct bench_trace_plan *plan);
 
-/* A new pool with that limit, nothing mapped yet. */
+/* A new pool with that limit, one chunk mapped. */
 raffia_status bench_trace_pool(const struct bench_trace *bench, size_t limit, size_t chunk_bytes,
                                raffia_pool **pool_p);
 

@@ -39,6 +39,8 @@ static raffia_status choose_limit(struct bench_trace *bench)
     return RAFFIA_OK;
 }
 
+/* One chunk is mapped at creation: a pool that maps nothing then has its pages chosen before
+ * anybody knows whether there are any of them. */
 raffia_status bench_trace_pool(const struct bench_trace *bench, size_t limit, size_t chunk_bytes,
                                raffia_pool **pool_p)
 {
@@ -48,7 +50,6 @@ raffia_status bench_trace_pool(const struct bench_trace *bench, size_t limit, si
         .name = "trace",
         .pages = bench->plan->pages,
         .page_size = bench->plan->page_size,
-        .initial_bytes = RAFFIA_NONE,
         .maximum_bytes = limit,
         .chunk_bytes = chunk_bytes,
         .granule = bench->plan->granule,

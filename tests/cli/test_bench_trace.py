@@ -69,7 +69,7 @@ def test_the_numbers_of_a_small_trace_are_exact(write):
     assert values["trace.reserved_over_requested"] == pytest.approx(6 * MIB / 5000300)
     assert values["trace.limit_bytes"] == 10 * MIB  # twice the peak, in whole pages
     assert values["trace.failures"] == 0 and values["trace.refused_bytes"] == 0
-    assert values["trace.hits"] == 1 and values["trace.misses"] == 2
+    assert values["trace.hits"] == 2 and values["trace.misses"] == 1
     assert values["trace.driver_calls"] > 0
     assert 0 <= values["trace.op_p50_ns"] <= values["trace.op_p99_ns"] <= values["trace.op_max_ns"]
 
@@ -118,8 +118,10 @@ def test_a_granule_rounds_what_is_held(write):
 
 
 def test_host_memory_can_be_touched(write):
-    report = raffia("bench", "trace", write(SMALL), "--touch", "--pages", "off", "--json", "--runs", 1).json
-    assert report["values"]["trace.failures"] == 0
+    for mode in "off", "try":
+        options = ["--touch", "--pages", mode, "--limit-factor", "1.5", "--json", "--runs", 1]
+        report = raffia("bench", "trace", write(SMALL), *options).json
+        assert report["values"]["trace.failures"] == 0
     assert any("touching" in note for note in report["notes"])
 
 

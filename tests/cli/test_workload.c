@@ -1,6 +1,7 @@
 /* The generated loads: that they are the ones that other allocators were measured with. */
 #include "cli/workload.h"
 #include "support/cmocka.h"
+#include "support/fault_loop.h"
 
 /* Of operations in order, each as its block and its size, 0 for a free: FNV-1a over 64-bit words.
  * The expected ones were computed by another generator of the same loads. */
@@ -82,12 +83,30 @@ static void loads_with_threads_come_last(void **state)
     (void)state;
 }
 
+static raffia_status make_and_clear(void *context)
+{
+    struct trace trace;
+    raffia_status status = workload_make(context, 0, &trace);
+    if (!status)
+        trace_clear(&trace);
+    return status;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    struct workload pairs = *workload_find("pairs"), mix = *workload_find("mt1");
+    assert_int_equal(fault_loop(make_and_clear, &pairs, 10), 1);
+    assert_int_equal(fault_loop(make_and_clear, &mix, 10), 2);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_loads_are_the_known_ones),
         cmocka_unit_test(their_summaries_agree_with_their_operations),
         cmocka_unit_test(loads_with_threads_come_last),
+        cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
