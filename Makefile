@@ -7,11 +7,12 @@ FUZZ_SECONDS ?= 60
 COVERAGE_LINES ?= 90
 RESERVE ?=
 SIZE ?=
+TRACES ?=
 
-export DESTDIR FUZZ_SECONDS COVERAGE_LINES RESERVE SIZE
+export DESTDIR FUZZ_SECONDS COVERAGE_LINES RESERVE SIZE TRACES
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench fuzz coverage install docs gpu-test clean
+.PHONY: help demo test lint format bench peers fuzz coverage install docs gpu-test clean
 
 demo: ## load a model into regular and into huge pages and compare (RESERVE=1 sets pages aside)
 	@scripts/deps build
@@ -35,6 +36,10 @@ bench: ## run all benchmarks on this machine (SIZE=1GiB, of the models they load
 	@scripts/deps build
 	@scripts/build release
 	@scripts/bench
+
+peers: ## run other allocators beside ours, in one table (TRACES=DIRECTORY adds traces)
+	@scripts/deps build peers
+	@scripts/peers
 
 fuzz: ## run each fuzz target for FUZZ_SECONDS (60)
 	@scripts/deps build test fuzz

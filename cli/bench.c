@@ -26,6 +26,10 @@ static struct bench {
      "all of them, small, beside the figures the pool was first described with"},
     {"rotate", "raffia bench rotate", bench_rotate,
      "models that take turns, in a pool that stands and in memory made for each"},
+    {"micro", "raffia bench micro", bench_micro,
+     "generated loads on a pool and on its index of free space"},
+    {"trace", "raffia bench trace", bench_trace,
+     "recorded allocations replayed on a pool: memory needed, time, a drawing"},
 };
 
 static const size_t bench_count = sizeof benches / sizeof *benches;

@@ -12,5 +12,7 @@ int bench_tlb(int argc, char **argv);
 int bench_step(int argc, char **argv);
 int bench_table(int argc, char **argv);
 int bench_rotate(int argc, char **argv);
+int bench_micro(int argc, char **argv);
+int bench_trace(int argc, char **argv);
 
 #endif

@@ -12,7 +12,7 @@
 
 #define BENCH_ROWS_MAX   48
 #define BENCH_RATIOS_MAX 32
-#define BENCH_VALUES_MAX 32
+#define BENCH_VALUES_MAX 64
 #define BENCH_NOTES_MAX  16
 #define BENCH_NAME_MAX   64
 #define BENCH_NOTE_MAX   400

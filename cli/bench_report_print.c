@@ -7,6 +7,7 @@
 #include "core/text.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Columns of the tables. */
 #define NAME_WIDTH    24
@@ -77,6 +78,20 @@ static void print_splits(const struct bench_report *report)
         printf("\n");
 }
 
+/* Bytes are counted: their names end so. */
+static bool is_bytes(const struct bench_number *number)
+{
+    static const char ending[] = "_bytes";
+    const size_t length = strlen(number->name), of_ending = sizeof ending - 1;
+    return length > of_ending && strcmp(number->name + length - of_ending, ending) == 0;
+}
+
+static void print_bytes(const struct bench_number *number)
+{
+    char text[CORE_SIZE_TEXT_MAX];
+    printf("%-*s %s\n", NUMBER_WIDTH, number->name, core_format_size((size_t)number->value, text));
+}
+
 static void print_number(const struct bench_number *number, const char *unit)
 {
     char text[CLI_FORMAT_MAX];
@@ -95,7 +110,10 @@ void bench_report_print_text(const struct bench_report *report)
     for (size_t i = 0; i < report->ratio_count; i++)
         print_number(&report->ratios[i], "x");
     for (size_t i = 0; i < report->value_count; i++)
-        print_number(&report->values[i], "");
+        if (is_bytes(&report->values[i]) && report->values[i].known)
+            print_bytes(&report->values[i]);
+        else
+            print_number(&report->values[i], "");
     if (report->source)
         printf("%-*s %s\n", NUMBER_WIDTH, "source", report->source);
     for (size_t i = 0; i < report->note_count; i++)
@@ -141,12 +159,19 @@ static json_t *json_row(const struct bench_row *row)
     return object;
 }
 
+/* Bytes are whole, and may have more digits than a real is printed with. */
+static json_t *json_number(const struct bench_number *number)
+{
+    if (!number->known)
+        return json_null();
+    return is_bytes(number) ? json_integer((json_int_t)number->value) : json_real(number->value);
+}
+
 static json_t *json_numbers(const struct bench_number *numbers, size_t count)
 {
     json_t *object = json_object();
     for (size_t i = 0; i < count; i++)
-        cli_json_set(object, numbers[i].name,
-                     numbers[i].known ? json_real(numbers[i].value) : json_null());
+        cli_json_set(object, numbers[i].name, json_number(&numbers[i]));
     return object;
 }
 

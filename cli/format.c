@@ -36,6 +36,10 @@ const char *cli_format_rate(double bytes, double seconds, char buffer[static CLI
 
 const char *cli_format_seconds(double seconds, char buffer[static CLI_FORMAT_MAX])
 {
+    if (isnan(seconds)) {
+        snprintf(buffer, CLI_FORMAT_MAX, "-");
+        return buffer;
+    }
     if (seconds >= 1 || seconds <= 0)
         return with_unit(seconds, "s", buffer);
     if (seconds >= 1e-3)

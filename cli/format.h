@@ -12,7 +12,7 @@
 /* "12.3 GB/s", decimal as storage and links are labelled; "-" for no time at all. */
 const char *cli_format_rate(double bytes, double seconds, char buffer[static CLI_FORMAT_MAX]);
 
-/* "1.23 s", "45.6 ms", "7.8 us", "12 ns": three digits. */
+/* "1.23 s", "45.6 ms", "7.8 us", "12 ns": three digits; "-" for what is no number. */
 const char *cli_format_seconds(double seconds, char buffer[static CLI_FORMAT_MAX]);
 
 /* Three significant digits without an exponent: "0.123", "45.6", "7890". */

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ void cli_json_count(json_t *object, const char *key, uint64_t value)
 
 void cli_json_real(json_t *object, const char *key, double value)
 {
-    cli_json_set(object, key, json_real(value));
+    cli_json_set(object, key, isfinite(value) ? json_real(value) : json_null());
 }
 
 void cli_json_flag(json_t *object, const char *key, bool value)

@@ -12,7 +12,8 @@
 
 #include <jansson.h>
 
-/* Each puts a member into `object`; cli_json_set() consumes `value`. */
+/* Each puts a member into `object`; cli_json_set() consumes `value`. A real that is not finite, the
+ * median of nothing, becomes null. */
 void cli_json_set(json_t *object, const char *key, json_t *value);
 void cli_json_count(json_t *object, const char *key, uint64_t value);
 void cli_json_real(json_t *object, const char *key, double value);

@@ -2,6 +2,7 @@
 #include "cli/format.h"
 #include "support/cmocka.h"
 
+#include <math.h>
 #include <string.h>
 
 static void durations_have_a_fitting_unit(void **state)
@@ -12,6 +13,7 @@ static void durations_have_a_fitting_unit(void **state)
     assert_string_equal(cli_format_seconds(7.8e-6, text), "7.80 us");
     assert_string_equal(cli_format_seconds(123e-9, text), "123 ns");
     assert_string_equal(cli_format_seconds(0, text), "0.000 s");
+    assert_string_equal(cli_format_seconds(NAN, text), "-");
     (void)state;
 }
 

@@ -8,7 +8,15 @@ import pytest
 from conftest import CLI, FAILURE, OK, USAGE, raffia
 
 COMMANDS = ["load", "inspect", "make-model", "doctor", "advise", "bench"]
-BENCHES = ["bench load", "bench alloc", "bench tlb", "bench step", "bench table"]
+BENCHES = [
+    "bench load",
+    "bench alloc",
+    "bench tlb",
+    "bench step",
+    "bench table",
+    "bench micro",
+    "bench trace",
+]
 
 
 def test_help_lists_each_command_with_a_line():
