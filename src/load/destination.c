@@ -8,6 +8,7 @@
 #include "load/catalog_show.h"
 #include "policy/sizing.h"
 #include "pool/pool.h"
+#include "resource/resource.h"
 
 static raffia_status check_device(struct driver_device device)
 {
@@ -40,13 +41,10 @@ static raffia_status take_memory(const raffia_load_options *options, size_t need
 
 static raffia_status check_resource(raffia_resource_ref resource)
 {
-    const raffia_resource_ops *ops = resource.ops;
-    if (ops->struct_size < sizeof *ops || !ops->allocate || !ops->deallocate || !ops->properties)
-        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
-                          "the resource's table of operations is incomplete: struct_size is %zu "
-                          "where %zu is expected, or a function is NULL",
-                          ops->struct_size, sizeof *ops);
-    if (!(ops->properties(resource.context) & RAFFIA_HOST_ACCESSIBLE))
+    raffia_status status = resource_check(resource, "load options");
+    if (status)
+        return status;
+    if (!(raffia_resource_properties_of(resource) & RAFFIA_HOST_ACCESSIBLE))
         return core_error(RAFFIA_ERROR_UNSUPPORTED,
                           "loading into a resource whose memory the CPU cannot write to is not "
                           "supported; give one that is host-accessible");
@@ -72,7 +70,7 @@ static raffia_status take_from_resource(raffia_resource_ref resource, size_t nee
                           raffia_status_text(status));
     if (!address || !core_is_aligned((uintptr_t)address, RAFFIA_TENSOR_ALIGNMENT)) {
         if (address)
-            resource.ops->deallocate(resource.context, NULL, address, needed, alignment);
+            (void)resource.ops->deallocate(resource.context, NULL, address, needed, alignment);
         return core_error(RAFFIA_ERROR_CORRUPT,
                           "the resource returned address %p for %zu bytes aligned to %zu", address,
                           needed, alignment);
@@ -219,10 +217,11 @@ static void free_block(raffia_pool *pool, void *address)
 
 void load_destination_free(struct load_destination *destination)
 {
-    if (destination->kind == LOAD_DESTINATION_RESOURCE)
-        destination->resource.ops->deallocate(destination->resource.context, NULL,
-                                              destination->base, destination->bytes,
-                                              destination->alignment);
+    if (destination->kind == LOAD_DESTINATION_RESOURCE &&
+        raffia_deallocate(destination->resource, NULL, destination->base, destination->bytes,
+                          destination->alignment))
+        core_log_error("a model's block cannot be given back to its resource: %s",
+                       raffia_last_error());
     if (destination->pool) {
         if (destination->base)
             free_block(destination->pool, destination->base);

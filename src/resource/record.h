@@ -1,0 +1,35 @@
+/*
+ * The record of regular blocks of one device, shared by all resources that take from it: any of
+ * them may free what another allocated, and what none of them allocated is noticed.
+ */
+#ifndef RESOURCE_RECORD_H
+#define RESOURCE_RECORD_H
+
+#include "resource/blocks.h"
+#include "resource/resource.h"
+
+struct resource_record;
+
+/* The device's record in this process, made by the first who asks. OUT_OF_HOST_MEMORY. */
+raffia_status resource_record_acquire(struct driver_device device,
+                                      struct resource_record **record_p);
+void resource_record_release(struct resource_record *record);
+
+/* As resource_blocks_add(). */
+raffia_status resource_record_add(struct resource_record *record,
+                                  const struct resource_block *block);
+
+/* Takes the block out that starts at the address, was allocated with so many bytes and so aligned.
+ * With `peek` it stays in. BAD_ADDRESS if there is none such; INVALID_ARGUMENT for another size. */
+raffia_status resource_record_take(struct resource_record *record, const void *address,
+                                   size_t bytes, size_t alignment, bool peek,
+                                   struct resource_block *block);
+
+/* The live block that contains the address. BAD_ADDRESS. Linear in the number of blocks. */
+raffia_status resource_record_find(struct resource_record *record, const void *address,
+                                   raffia_block *block);
+
+void resource_record_walk(struct resource_record *record, raffia_block_visitor visitor,
+                          void *context);
+
+#endif
