@@ -1,6 +1,7 @@
 #include "resource/adaptor.h"
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/memory.h"
 #include "resource/owner.h"
 
@@ -35,6 +36,17 @@ void resource_adaptor_end(struct resource_adaptor *adaptor)
     raffia_resource *owner = adaptor->owner;
     core_free(adaptor);
     raffia_resource_release(owner);
+}
+
+void resource_adaptor_give_back(const struct resource_adaptor *adaptor, void *address, size_t bytes,
+                                size_t alignment)
+{
+    struct core_error_record before;
+    core_error_save(&before);
+    if (resource_adaptor_deallocate(adaptor, NULL, address, bytes, alignment) &&
+        resource_adaptor_deallocate(adaptor, NULL, address, bytes, alignment))
+        core_log_error("%zu bytes at %p are lost: %s", bytes, address, raffia_last_error());
+    core_error_restore(&before);
 }
 
 void resource_adaptor_destroy(struct raffia_resource *resource)

@@ -386,14 +386,13 @@ static void end_memory(struct arena_resource *self)
     raffia_status status = RAFFIA_OK;
     for (unsigned i = 0; i < self->local_count; i++) {
         if (!status)
-            status = resource_order_wait(&self->order, &self->locals[i].mark);
+            status = resource_order_wait_at_end(&self->order, &self->locals[i].mark);
         resource_order_end(&self->order, &self->locals[i].mark);
         space_destroy(self->locals[i].space);
     }
     if (self->base && !status)
-        status = resource_adaptor_deallocate(&self->adaptor, NULL, self->base, self->bytes,
-                                             self->alignment);
-    if (status)
+        resource_adaptor_give_back(&self->adaptor, self->base, self->bytes, self->alignment);
+    else if (status)
         core_log_error("%zu bytes at %p are lost: %s", self->bytes, (void *)self->base,
                        raffia_last_error());
 }

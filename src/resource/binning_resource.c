@@ -4,6 +4,7 @@
 #include "core/memory.h"
 #include "core/options.h"
 #include "resource/adaptor.h"
+#include "resource/fixed_size_resource.h"
 
 #include <raffia/resources.h>
 
@@ -125,8 +126,12 @@ static raffia_status binning_find(void *context, const void *address, raffia_blo
     raffia_status status = RAFFIA_ERROR_BAD_ADDRESS;
     if (resource_is_inherited(&self->adaptor.base))
         return resource_refuse_inherited(&self->adaptor.base);
-    for (size_t i = 0; status == RAFFIA_ERROR_BAD_ADDRESS && route(self, 0, i, &way); i++)
+    for (size_t i = 0; status == RAFFIA_ERROR_BAD_ADDRESS && route(self, 0, i, &way); i++) {
         status = raffia_resource_find(way, address, block);
+        /* To upstream a bin's chunk is a live block. */
+        if (status && resource_fixed_size_contains(way, address))
+            break;
+    }
     return status;
 }
 

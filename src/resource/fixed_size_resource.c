@@ -1,4 +1,6 @@
 /* Blocks of one size, cut from chunks of upstream, handed out in the order they were freed. */
+#include "resource/fixed_size_resource.h"
+
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -325,18 +327,28 @@ static const raffia_resource_ops fixed_size_ops = {
     .describe = fixed_size_describe,
 };
 
+bool resource_fixed_size_contains(raffia_resource_ref ref, const void *address)
+{
+    if (ref.ops != &fixed_size_ops)
+        return false;
+    struct fixed_size_resource *self = ref.context;
+    pthread_mutex_lock(&self->lock);
+    const bool contains = block_at(self, address) != NULL;
+    pthread_mutex_unlock(&self->lock);
+    return contains;
+}
+
 static void free_chunk(struct fixed_size_resource *self, const struct chunk *chunk)
 {
     raffia_status status = RAFFIA_OK;
     for (size_t i = 0; i < self->blocks_per_chunk; i++) {
         if (!status)
-            status = resource_order_wait(&self->order, &chunk->blocks[i].mark);
+            status = resource_order_wait_at_end(&self->order, &chunk->blocks[i].mark);
         resource_order_end(&self->order, &chunk->blocks[i].mark);
     }
     if (!status)
-        status = resource_adaptor_deallocate(&self->adaptor, NULL, chunk->base, chunk_bytes(self),
-                                             self->alignment);
-    if (status)
+        resource_adaptor_give_back(&self->adaptor, chunk->base, chunk_bytes(self), self->alignment);
+    else
         core_log_error("%zu bytes at %p are lost: %s", chunk_bytes(self), (void *)chunk->base,
                        raffia_last_error());
     core_free(chunk->blocks);

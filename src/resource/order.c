@@ -100,6 +100,19 @@ raffia_status resource_order_drain(const struct resource_order *order, raffia_st
                                : resource_order_check(order, stream);
 }
 
+raffia_status resource_order_wait_at_end(const struct resource_order *order,
+                                         struct resource_mark *mark)
+{
+    struct core_error_record before;
+    core_error_save(&before);
+    if (!resource_order_wait(order, mark))
+        return RAFFIA_OK;
+    raffia_status status = resource_order_wait(order, mark);
+    if (!status)
+        core_error_restore(&before);
+    return status;
+}
+
 void resource_order_end(const struct resource_order *order, struct resource_mark *mark)
 {
     if (mark->event && order->device.driver->event_destroy(order->device.index, mark->event))

@@ -50,6 +50,10 @@ raffia_status resource_order_wait(const struct resource_order *order, struct res
 /* Waits for the stream itself. BUSY while it is captured. */
 raffia_status resource_order_drain(const struct resource_order *order, raffia_stream stream);
 
+/* The same at a teardown, where nobody could try again: so it is tried twice here. */
+raffia_status resource_order_wait_at_end(const struct resource_order *order,
+                                         struct resource_mark *mark);
+
 void resource_order_end(const struct resource_order *order, struct resource_mark *mark);
 
 #endif
