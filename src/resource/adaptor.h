@@ -25,8 +25,8 @@ raffia_status resource_adaptor_make(size_t bytes, raffia_resource_ref upstream,
 /* Lets go of upstream and frees the struct; what else it has is gone already. */
 void resource_adaptor_end(struct resource_adaptor *adaptor);
 
-/* Frees through upstream at a teardown, where nobody could try again: so it is tried twice here, and
- * what is then lost is logged. */
+/* Frees through upstream at a teardown, where nobody could try again: so it is tried twice here,
+ * and what is then lost is logged. */
 void resource_adaptor_give_back(const struct resource_adaptor *adaptor, void *address, size_t bytes,
                                 size_t alignment);
 

@@ -59,7 +59,8 @@ static raffia_status allocate_moved(struct aligned_resource *self, raffia_stream
         struct core_error_record cause;
         core_error_save(&cause);
         (void)resource_adaptor_deallocate(&self->adaptor, stream, start, enlarged, UNIT);
-        return core_error_restore(&cause);
+        core_error_restore(&cause);
+        return status;
     }
     *address_p = block.address;
     return RAFFIA_OK;

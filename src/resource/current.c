@@ -252,18 +252,14 @@ raffia_status raffia_resource_scope_begin(const char *name, raffia_resource *res
     return status;
 }
 
-/* Setting can fail only for a device that is gone by now, which has nothing to restore. */
+/* By the entry alone, which was found when the scope began: nothing that could fail is asked. */
 void raffia_resource_scope_end(raffia_resource_scope *scope)
 {
+    struct current_entry *entry;
     if (!scope || !scope->previous)
         return;
-    struct core_error_record before;
-    core_error_save(&before);
-    if (raffia_current_resource_set(scope->device, scope->previous, NULL)) {
-        core_log_warn("the current resource of device '%s' is not restored: %s", scope->device,
-                      raffia_last_error());
-        core_error_restore(&before);
-    }
+    if (!current_find(scope->device, &entry) && current_initial(entry))
+        current_exchange(entry, scope->previous, NULL);
     raffia_resource_release(scope->previous);
     scope->previous = NULL;
 }

@@ -27,8 +27,10 @@ static raffia_status failure_allocate(void *context, raffia_stream stream, size_
     for (unsigned i = 0; status == RAFFIA_ERROR_OUT_OF_MEMORY && i < self->retries; i++) {
         struct core_error_record cause;
         core_error_save(&cause);
-        if (!self->callback(bytes, self->argument))
-            return core_error_restore(&cause); /* it may have failed at something itself */
+        if (!self->callback(bytes, self->argument)) {
+            core_error_restore(&cause); /* it may have failed at something itself */
+            return status;
+        }
         status = resource_adaptor_allocate(&self->adaptor, stream, bytes, alignment, address_p);
     }
     if (!status && *address_p)

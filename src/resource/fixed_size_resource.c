@@ -404,7 +404,8 @@ raffia_status raffia_fixed_size_resource_create(raffia_resource_ref upstream,
         struct core_error_record cause;
         core_error_save(&cause);
         raffia_resource_release(&self->adaptor.base);
-        return core_error_restore(&cause);
+        core_error_restore(&cause);
+        return status;
     }
     *resource_p = &self->adaptor.base;
     return RAFFIA_OK;

@@ -221,7 +221,8 @@ raffia_status pinned_default_make(const struct pinned_sizes *sizes, raffia_resou
         struct core_error_record cause;
         core_error_save(&cause);
         end(self);
-        return core_error_restore(&cause);
+        core_error_restore(&cause);
+        return status;
     }
     resource_init(&self->base, &pinned_ops, pinned_destroy);
     core_log_info("%s",

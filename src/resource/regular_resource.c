@@ -48,7 +48,8 @@ static raffia_status regular_allocate(void *context, raffia_stream stream, size_
             struct core_error_record cause;
             core_error_save(&cause);
             give_back(self, &block);
-            return core_error_restore(&cause);
+            core_error_restore(&cause);
+            return status;
         }
         resource_hold(&self->base);
     }

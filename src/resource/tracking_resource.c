@@ -89,7 +89,8 @@ static raffia_status tracking_allocate(void *context, raffia_stream stream, size
             if (status != RAFFIA_ERROR_CORRUPT) /* then it is somebody else's */
                 (void)resource_adaptor_deallocate(&self->adaptor, stream, address, bytes,
                                                   alignment);
-            return core_error_restore(&cause);
+            core_error_restore(&cause);
+            return status;
         }
         resource_hold(&self->adaptor.base);
     }

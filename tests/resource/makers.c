@@ -69,8 +69,8 @@ raffia_resource_ref users_ref(struct users_resource *users)
     return (raffia_resource_ref){&ops, users};
 }
 
-static struct users_resource everybodys = {.properties = RAFFIA_HOST_ACCESSIBLE |
-                                                         RAFFIA_DEVICE_ACCESSIBLE};
+static struct users_resource everybodys = {.properties =
+                                               RAFFIA_HOST_ACCESSIBLE | RAFFIA_DEVICE_ACCESSIBLE};
 
 /* ---- makers --------------------------------------------------------------------------------- */
 
@@ -132,12 +132,11 @@ static void plain_free(void *address, size_t bytes, raffia_stream stream, void *
 static raffia_status make_callback(const char *device, raffia_resource **resource_p)
 {
     return raffia_callback_resource_create(
-        &(raffia_callback_resource_options){.struct_size =
-                                                sizeof(raffia_callback_resource_options),
+        &(raffia_callback_resource_options){.struct_size = sizeof(raffia_callback_resource_options),
                                             .allocate = plain_allocate,
                                             .deallocate = plain_free,
-                                            .properties = RAFFIA_HOST_ACCESSIBLE |
-                                                          RAFFIA_DEVICE_ACCESSIBLE,
+                                            .properties =
+                                                RAFFIA_HOST_ACCESSIBLE | RAFFIA_DEVICE_ACCESSIBLE,
                                             .device = device},
         resource_p);
 }
@@ -176,8 +175,7 @@ static raffia_status make_arena(const char *device, raffia_resource **resource_p
 
 static raffia_status make_limiting(const char *device, raffia_resource **resource_p)
 {
-    MAKE_OVER(make_device,
-              raffia_limiting_resource_create(raffia_ref(below), 2 * GIB, resource_p));
+    MAKE_OVER(make_device, raffia_limiting_resource_create(raffia_ref(below), 2 * GIB, resource_p));
 }
 
 static raffia_status make_statistics(const char *device, raffia_resource **resource_p)

@@ -289,8 +289,8 @@ static void a11_blocks_move_between_streams(void **state)
         void *block;
         int not_a_stream;
         if (!is_sim(subject) && strcmp(subject->maker->name, "program's own") != 0 &&
-            strstr(subject->maker->name, "callback") == NULL && !(subject->maker->traits & NO_STREAMS) &&
-            subject->maker->traits & FINDS)
+            strstr(subject->maker->name, "callback") == NULL &&
+            !(subject->maker->traits & NO_STREAMS) && subject->maker->traits & FINDS)
             assert_status(RAFFIA_ERROR_INVALID_ARGUMENT,
                           raffia_allocate(subject->ref, &not_a_stream, KIB, 0, &block));
         return;
@@ -341,8 +341,7 @@ static void a4_frees_through_the_wrong_resource_are_refused(void **state)
         return;
     static char foreign[KIB] __attribute__((aligned(256)));
     char *block = must_allocate(subject, 4 * KIB, 0);
-    assert_status(RAFFIA_ERROR_BAD_ADDRESS,
-                  raffia_deallocate(subject->ref, NULL, foreign, KIB, 0));
+    assert_status(RAFFIA_ERROR_BAD_ADDRESS, raffia_deallocate(subject->ref, NULL, foreign, KIB, 0));
     assert_status(RAFFIA_ERROR_BAD_ADDRESS,
                   raffia_deallocate(subject->ref, NULL, block + 256, 4 * KIB, 0));
     must_free(subject, block, 4 * KIB, 0);
@@ -421,11 +420,11 @@ static raffia_status live(void *context)
     for (size_t i = 0; i < 3; i++)
         if (blocks[i]) {
             /* A free may need the device, which may fail then; the second try must not. */
-            raffia_status freed = raffia_deallocate(ref, NULL, blocks[i], sizes[i], i == 1 ? 256 : 0);
+            raffia_status freed =
+                raffia_deallocate(ref, NULL, blocks[i], sizes[i], i == 1 ? 256 : 0);
             if (freed) {
                 status = freed;
-                assert_ok(
-                    raffia_deallocate(ref, NULL, blocks[i], sizes[i], i == 1 ? 256 : 0));
+                assert_ok(raffia_deallocate(ref, NULL, blocks[i], sizes[i], i == 1 ? 256 : 0));
             }
         }
     return status;
@@ -486,7 +485,10 @@ static const struct check {
     const char *name;
     CMUnitTestFunction run;
 } checks[] = {
-#define CHECK(function) {#function, function}
+#define CHECK(function)                                                                            \
+    {                                                                                              \
+#function, function                                                                        \
+    }
     CHECK(sizes_from_nothing_to_a_gibibyte),
     CHECK(a_pebibyte_is_refused_and_changes_nothing),
     CHECK(alignments_are_honoured_or_refused),
