@@ -51,35 +51,35 @@ static raffia_status check_resource(raffia_resource_ref resource)
     return RAFFIA_OK;
 }
 
+/* Page alignment lets O_DIRECT read into place; it is no loss where a resource has less. */
+static raffia_status allocate_from(raffia_resource_ref resource, size_t needed,
+                                   struct load_destination *destination)
+{
+    void *address = NULL;
+    size_t alignment = LOAD_CONGRUENCE;
+    raffia_status status = raffia_allocate(resource, NULL, needed, alignment, &address);
+    if (status == RAFFIA_ERROR_INVALID_ARGUMENT || status == RAFFIA_ERROR_UNSUPPORTED) {
+        alignment = RAFFIA_TENSOR_ALIGNMENT;
+        status = raffia_allocate(resource, NULL, needed, alignment, &address);
+    }
+    if (status)
+        return core_error_prefix_as(status, "the resource gave no %zu bytes for the model", needed);
+    destination->alignment = alignment;
+    destination->base = address;
+    return RAFFIA_OK;
+}
+
 static raffia_status take_from_resource(raffia_resource_ref resource, size_t needed,
                                         struct load_destination *destination)
 {
     raffia_status status = check_resource(resource);
-    if (status)
-        return status;
-    /* Page alignment lets O_DIRECT read into place; it is no loss where a resource has less. */
-    size_t alignment = LOAD_CONGRUENCE;
-    void *address = NULL;
-    status = resource.ops->allocate(resource.context, NULL, needed, alignment, &address);
-    if (status == RAFFIA_ERROR_INVALID_ARGUMENT || status == RAFFIA_ERROR_UNSUPPORTED) {
-        alignment = RAFFIA_TENSOR_ALIGNMENT;
-        status = resource.ops->allocate(resource.context, NULL, needed, alignment, &address);
-    }
-    if (status)
-        return core_error(status, "the resource gave no %zu bytes for the model: %s", needed,
-                          raffia_status_text(status));
-    if (!address || !core_is_aligned((uintptr_t)address, RAFFIA_TENSOR_ALIGNMENT)) {
-        if (address)
-            (void)resource.ops->deallocate(resource.context, NULL, address, needed, alignment);
-        return core_error(RAFFIA_ERROR_CORRUPT,
-                          "the resource returned address %p for %zu bytes aligned to %zu", address,
-                          needed, alignment);
-    }
-    destination->kind = LOAD_DESTINATION_RESOURCE;
-    destination->resource = resource;
-    destination->alignment = alignment;
-    destination->base = address;
-    return RAFFIA_OK;
+    if (!status)
+        status = raffia_resource_from_ref(resource, &destination->resource);
+    if (!status)
+        status = allocate_from(raffia_resource_as_ref(destination->resource), needed, destination);
+    if (!status)
+        destination->kind = LOAD_DESTINATION_RESOURCE;
+    return status;
 }
 
 static raffia_status make_pool(const raffia_load_options *options, size_t needed,
@@ -180,8 +180,10 @@ raffia_status load_destination_make(const raffia_load_options *options,
         status = take_memory(options, plan->needed, &made);
     else if (plan->needed == 0)
         made.kind = LOAD_DESTINATION_NONE;
-    else if (options->resource.ops)
-        status = take_from_resource(options->resource, plan->needed, &made);
+    else if (options->resource.ops || options->resources.output.ops)
+        status = take_from_resource(options->resource.ops ? options->resource
+                                                          : options->resources.output,
+                                    plan->needed, &made);
     else
         status = take_from_pool(options, plan, &made);
     if (status)
@@ -218,10 +220,11 @@ static void free_block(raffia_pool *pool, void *address)
 void load_destination_free(struct load_destination *destination)
 {
     if (destination->kind == LOAD_DESTINATION_RESOURCE &&
-        raffia_deallocate(destination->resource, NULL, destination->base, destination->bytes,
-                          destination->alignment))
+        raffia_deallocate(raffia_resource_as_ref(destination->resource), NULL, destination->base,
+                          destination->bytes, destination->alignment))
         core_log_error("a model's block cannot be given back to its resource: %s",
                        raffia_last_error());
+    raffia_resource_release(destination->resource);
     if (destination->pool) {
         if (destination->base)
             free_block(destination->pool, destination->base);

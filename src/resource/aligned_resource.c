@@ -1,6 +1,7 @@
 /* Raises the alignment of what upstream gives. */
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/options.h"
 #include "core/text.h"
 #include "resource/adaptor.h"
@@ -109,7 +110,8 @@ static raffia_status deallocate_moved(struct aligned_resource *self, raffia_stre
         pthread_mutex_unlock(&self->lock);
         core_error_restore(&cause);
         if (!kept)
-            return core_error_prefix("and the record of the block is lost");
+            core_log_error("an aligned adaptor has lost sight of %zu bytes at %p", block.bytes,
+                           block.address);
     }
     return status;
 }
