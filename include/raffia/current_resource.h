@@ -83,21 +83,19 @@ raffia_current_resource_reset(const char *device, raffia_resource **previous_p);
  *             see to: use raffia_current_resource_set() with an owner, which
  *             raffia_resource_from_ref() makes from a ref.
  */
-RAFFIA_API RAFFIA_NODISCARD __attribute__((
-    deprecated("the target must outlive its last use anywhere in the process, which nobody can see "
-               "to: use raffia_current_resource_set() with an owner"))) raffia_status
-raffia_current_resource_set_ref(const char *device, raffia_resource_ref ref,
-                                raffia_resource **previous_p);
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_current_resource_set_ref(
+    const char *device, raffia_resource_ref ref, raffia_resource **previous_p)
+    RAFFIA_DEPRECATED("the target must outlive its last use anywhere in the process, which nobody "
+                      "can see to: use raffia_current_resource_set() with an owner");
 
 /**
  * @brief The same as raffia_current_resource_reset().
  * @deprecated It is here for symmetry with raffia_current_resource_set_ref(), and no target needs
  *             to be kept alive for it: use raffia_current_resource_reset().
  */
-RAFFIA_API RAFFIA_NODISCARD
-    __attribute__((deprecated("it is raffia_current_resource_reset() by another name: use that")))
-    raffia_status
-    raffia_current_resource_reset_ref(const char *device, raffia_resource **previous_p);
+RAFFIA_API RAFFIA_NODISCARD raffia_status
+raffia_current_resource_reset_ref(const char *device, raffia_resource **previous_p)
+    RAFFIA_DEPRECATED("it is raffia_current_resource_reset() by another name: use that");
 
 /** A stretch of code with another current resource. Fields are the library's. */
 typedef struct raffia_resource_scope {
