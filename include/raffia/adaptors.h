@@ -94,7 +94,8 @@ RAFFIA_BEGIN_DECLS
  * @brief Refuses what would exceed a limit, with #RAFFIA_ERROR_OUT_OF_MEMORY.
  *
  * RMM: `limiting_resource_adaptor`. Sizes count rounded up to 256. Differences: a request never
- * fails because another one that exceeds the limit counts for a moment.
+ * fails because another one that exceeds the limit counts for a moment; a block of 0 bytes that
+ * upstream has an address for counts as 256.
  *
  * @param upstream    where memory comes from
  * @param limit_bytes most bytes live at once

@@ -14,6 +14,9 @@
  *
  * Either is given where a ref is wanted: `raffia_ref(x)` takes both.
  *
+ * Resources of this library that are equal are one and the same: asked twice for the memory of a
+ * device, for the resource of a pool or for an owner of a ref, the library gives the same owner.
+ *
  * **Writing a resource.** Fill in a #raffia_resource_ops, whose first four functions are required,
  * and use `{&ops, context}` as a ref, or hand it to raffia_resource_create() to get an owner.
  *

@@ -82,7 +82,7 @@ RAFFIA_BEGIN_DECLS
 /**
  * @brief Memory of a device, one request to its driver for each block.
  *
- * RMM: `cuda_memory_resource`. Equal to every other on the same device. Differences: a free waits
+ * RMM: `cuda_memory_resource`. There is one for each device. Differences: a free waits
  * until the stream has done its work (cudaFree waits for the whole device); on the host device it
  * is what `malloc` gives.
  *
@@ -146,7 +146,8 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_async_resource_create(
 RAFFIA_API RAFFIA_NODISCARD raffia_status
 raffia_pool_resource_create(const raffia_pool_options *options, raffia_resource **resource_p);
 
-/** @brief The same over a pool that is there, which gets an owner more. Equal if the pool is. */
+/** @brief The same over a pool that is there, which gets an owner more. There is one for each pool.
+ */
 RAFFIA_API RAFFIA_NODISCARD raffia_status
 raffia_pool_resource_from_pool(raffia_pool *pool, raffia_resource **resource_p);
 

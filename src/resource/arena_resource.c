@@ -311,7 +311,7 @@ static raffia_status arena_find(void *context, const void *address, raffia_block
 
 static raffia_status arena_usable_size(void *context, const void *address, size_t *bytes_p)
 {
-    raffia_block block;
+    raffia_block block = {0};
     raffia_status status = arena_find(context, address, &block);
     if (!status && block.address != address)
         status = refuse_address(address);

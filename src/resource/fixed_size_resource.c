@@ -278,7 +278,7 @@ static raffia_status fixed_size_find(void *context, const void *address, raffia_
 
 static raffia_status fixed_size_usable_size(void *context, const void *address, size_t *bytes_p)
 {
-    raffia_block block;
+    raffia_block block = {0};
     raffia_status status = fixed_size_find(context, address, &block);
     if (!status && block.address != address)
         status = refuse_address(address);

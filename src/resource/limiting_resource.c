@@ -10,6 +10,13 @@
 
 #define UNIT ((size_t)RAFFIA_DEFAULT_ALIGNMENT)
 
+/*
+ * Bytes that are live, in steps of UNIT, and in the lowest bit whether the last owner has gone.
+ * What is live says whether blocks are, so that they need not be counted a second time: the
+ * resource ends when nothing is left but that bit.
+ */
+#define ORPHANED ((size_t)1)
+
 struct limiting_resource {
     struct resource_adaptor adaptor;
     size_t limit;
@@ -25,89 +32,84 @@ static raffia_status refuse(const struct limiting_resource *self, size_t bytes, 
                       core_format_size(self->limit, most));
 }
 
-static void change(struct limiting_resource *self, size_t difference)
+/* Puts `after` where `*before_p` is; false, with what is there now, if it is not. While the process
+ * has one thread no atomic instruction is needed. */
+static bool replace(struct limiting_resource *self, size_t *before_p, size_t after)
 {
-    if (__libc_single_threaded)
-        atomic_store_explicit(&self->allocated,
-                              atomic_load_explicit(&self->allocated, memory_order_relaxed) +
-                                  difference,
-                              memory_order_relaxed);
-    else
-        atomic_fetch_add_explicit(&self->allocated, difference, memory_order_relaxed);
+    if (!__libc_single_threaded)
+        return atomic_compare_exchange_weak_explicit(&self->allocated, before_p, after,
+                                                     memory_order_acq_rel, memory_order_relaxed);
+    atomic_store_explicit(&self->allocated, after, memory_order_relaxed);
+    return true;
 }
 
-/* False if there is no room; *allocated_p is what was live. */
-static bool reserve(struct limiting_resource *self, size_t bytes, size_t *allocated_p)
+/* False if there is no room; *live_p is what was live. */
+static bool reserve(struct limiting_resource *self, size_t bytes, size_t *live_p)
 {
     size_t before = atomic_load_explicit(&self->allocated, memory_order_relaxed);
     do {
-        *allocated_p = before;
+        *live_p = before;
         if (before > self->limit || bytes > self->limit - before)
             return false;
-        if (__libc_single_threaded) {
-            atomic_store_explicit(&self->allocated, before + bytes, memory_order_relaxed);
-            return true;
-        }
-    } while (!atomic_compare_exchange_weak_explicit(&self->allocated, &before, before + bytes,
-                                                    memory_order_relaxed, memory_order_relaxed));
+    } while (!replace(self, &before, before + bytes));
     return true;
+}
+
+/* Ends the resource if that was the last of it and no owner is left. */
+static void give_back(struct limiting_resource *self, size_t bytes)
+{
+    size_t before = atomic_load_explicit(&self->allocated, memory_order_relaxed);
+    while (before >= bytes && !replace(self, &before, before - bytes))
+        ;
+    if (before - bytes == ORPHANED)
+        resource_adaptor_end(&self->adaptor);
+}
+
+/* A block counts as one unit at least. Without a block nothing does. False if it cannot be. */
+static bool charge(size_t bytes, size_t *charged_p)
+{
+    return core_align_up(bytes ? bytes : 1, UNIT, charged_p);
 }
 
 static raffia_status limiting_allocate(void *context, raffia_stream stream, size_t bytes,
                                        size_t alignment, void **address_p)
 {
     struct limiting_resource *self = context;
-    size_t rounded, allocated = 0;
+    size_t charged, live = 0;
     if (resource_is_inherited(&self->adaptor.base))
         return resource_refuse_inherited(&self->adaptor.base);
-    if (!core_align_up(bytes, UNIT, &rounded) || !reserve(self, rounded, &allocated))
-        return refuse(self, bytes, allocated);
+    if (!charge(bytes, &charged) || !reserve(self, charged, &live))
+        return refuse(self, bytes, live);
     raffia_status status =
         resource_adaptor_allocate(&self->adaptor, stream, bytes, alignment, address_p);
-    if (status) {
-        change(self, -rounded);
-        return status;
-    }
-    if (*address_p)
-        resource_hold(&self->adaptor.base);
-    return RAFFIA_OK;
-}
-
-/* False, and nothing changes, if less is live than is to be given back. */
-static bool give_back(struct limiting_resource *self, size_t bytes)
-{
-    size_t before = atomic_load_explicit(&self->allocated, memory_order_relaxed);
-    do {
-        if (before < bytes)
-            return false;
-        if (__libc_single_threaded) {
-            atomic_store_explicit(&self->allocated, before - bytes, memory_order_relaxed);
-            return true;
-        }
-    } while (!atomic_compare_exchange_weak_explicit(&self->allocated, &before, before - bytes,
-                                                    memory_order_relaxed, memory_order_relaxed));
-    return true;
+    if (status || !*address_p)
+        give_back(self, charged);
+    return status;
 }
 
 static raffia_status limiting_deallocate(void *context, raffia_stream stream, void *address,
                                          size_t bytes, size_t alignment)
 {
     struct limiting_resource *self = context;
-    size_t rounded;
+    size_t charged;
     if (resource_is_inherited(&self->adaptor.base))
         return RAFFIA_OK;
-    if (!core_align_up(bytes, UNIT, &rounded) || (address && !give_back(self, rounded)))
+    if (!charge(bytes, &charged) ||
+        (address && atomic_load_explicit(&self->allocated, memory_order_relaxed) < charged))
         return core_error(RAFFIA_ERROR_BAD_ADDRESS,
                           "%zu bytes at %p are freed through a limiting adaptor that has less than "
                           "that live: they were allocated through another resource",
                           bytes, address);
     raffia_status status =
         resource_adaptor_deallocate(&self->adaptor, stream, address, bytes, alignment);
-    if (status && address)
-        change(self, rounded);
-    else if (address)
-        resource_drop(&self->adaptor.base);
+    if (!status && address)
+        give_back(self, charged);
     return status;
+}
+
+static size_t live_bytes(struct limiting_resource *self)
+{
+    return atomic_load_explicit(&self->allocated, memory_order_relaxed) & ~ORPHANED;
 }
 
 static void limiting_describe(void *context, char *buffer, size_t capacity)
@@ -115,8 +117,7 @@ static void limiting_describe(void *context, char *buffer, size_t capacity)
     struct limiting_resource *self = context;
     char live[CORE_SIZE_TEXT_MAX], most[CORE_SIZE_TEXT_MAX];
     snprintf(buffer, capacity, "limiting adaptor, %s of at most %s",
-             core_format_size(atomic_load(&self->allocated), live),
-             core_format_size(self->limit, most));
+             core_format_size(live_bytes(self), live), core_format_size(self->limit, most));
 }
 
 static const raffia_resource_ops limiting_ops = {
@@ -134,12 +135,21 @@ static const raffia_resource_ops limiting_ops = {
     .describe = limiting_describe,
 };
 
+/* The last owner has gone. */
+static void limiting_destroy(struct raffia_resource *resource)
+{
+    struct limiting_resource *self = (struct limiting_resource *)resource;
+    if (!resource_is_inherited(resource) &&
+        atomic_fetch_or_explicit(&self->allocated, ORPHANED, memory_order_acq_rel) == 0)
+        resource_adaptor_end(&self->adaptor);
+}
+
 raffia_status raffia_limiting_resource_create(raffia_resource_ref upstream, size_t limit_bytes,
                                               raffia_resource **resource_p)
 {
     struct limiting_resource *self;
     raffia_status status =
-        resource_adaptor_make(sizeof *self, upstream, &limiting_ops, resource_adaptor_destroy,
+        resource_adaptor_make(sizeof *self, upstream, &limiting_ops, limiting_destroy,
                               "raffia_limiting_resource_create", resource_p, &self);
     if (status)
         return status;
@@ -156,7 +166,7 @@ raffia_status raffia_limiting_query(raffia_resource_ref limiting, size_t *alloca
                           "raffia_limiting_query: the resource is no limiting adaptor");
     struct limiting_resource *self = limiting.context;
     if (allocated_bytes_p)
-        *allocated_bytes_p = atomic_load(&self->allocated);
+        *allocated_bytes_p = live_bytes(self);
     if (limit_bytes_p)
         *limit_bytes_p = self->limit;
     return RAFFIA_OK;

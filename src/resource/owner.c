@@ -3,10 +3,13 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "resource/intern.h"
 
 struct owner {
     struct raffia_resource base;
+    struct resource_link link;
     raffia_resource_ref target;
+    bool borrows; /* the target is not its to release */
 };
 
 static struct owner *owner_of(void *context)
@@ -44,11 +47,6 @@ static unsigned owner_properties(void *context)
 {
     const raffia_resource_ref target = owner_of(context)->target;
     return target.ops->properties(target.context);
-}
-
-static bool owner_is_equal(void *context, void *other)
-{
-    return raffia_resource_is_equal(owner_of(context)->target, owner_of(other)->target);
 }
 
 static raffia_status owner_usable_size(void *context, const void *address, size_t *bytes_p)
@@ -93,7 +91,7 @@ static const raffia_resource_ops owner_ops = {
     .allocate = owner_allocate,
     .deallocate = owner_deallocate,
     .properties = owner_properties,
-    .is_equal = owner_is_equal,
+    .is_equal = resource_is_same,
     .retain = resource_context_retain,
     .release = resource_context_release,
     .usable_size = owner_usable_size,
@@ -109,21 +107,32 @@ static void owner_destroy(struct raffia_resource *resource)
 {
     struct owner *owner = (struct owner *)resource;
     const raffia_resource_ref target = owner->target;
+    const bool borrows = owner->borrows;
     if (resource_is_inherited(resource))
         return;
+    resource_intern_remove(&owner->link);
     core_free(owner);
-    if (RESOURCE_HAS(target.ops, release))
+    if (!borrows && RESOURCE_HAS(target.ops, release))
         target.ops->release(target.context);
 }
 
-static raffia_status wrap(raffia_resource_ref target, raffia_resource **resource_p)
+/* *is_new_p: the owner is this call's; else it is one that was there, and keeps the target already.
+ */
+static raffia_status wrap(raffia_resource_ref target, bool borrows, bool *is_new_p,
+                          raffia_resource **resource_p)
 {
     struct owner *owner = core_calloc(1, sizeof *owner);
     if (!owner)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     resource_init(&owner->base, &owner_ops, owner_destroy);
     owner->target = target;
-    *resource_p = &owner->base;
+    owner->borrows = borrows;
+    const struct resource_key key = {
+        {target.ops, target.context, borrows ? &owner_ops : NULL, NULL}};
+    *resource_p = resource_intern(&owner->base, &owner->link, &key);
+    *is_new_p = *resource_p == &owner->base;
+    if (!*is_new_p)
+        core_free(owner);
     return RAFFIA_OK;
 }
 
@@ -137,7 +146,8 @@ raffia_status raffia_resource_create(const raffia_resource_ops *ops, void *conte
     if (!resource_p)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "raffia_resource_create: resource_p is NULL");
-    return wrap(target, resource_p);
+    bool is_new;
+    return wrap(target, false, &is_new, resource_p);
 }
 
 raffia_status raffia_resource_from_ref(raffia_resource_ref ref, raffia_resource **resource_p)
@@ -153,33 +163,21 @@ raffia_status raffia_resource_from_ref(raffia_resource_ref ref, raffia_resource 
         *resource_p = raffia_resource_retain(ref.context);
         return RAFFIA_OK;
     }
-    const bool retains = RESOURCE_HAS(ref.ops, retain) && RESOURCE_HAS(ref.ops, release);
-    if (retains) {
-        status = wrap(ref, resource_p);
-        if (!status)
-            ref.ops->retain(ref.context);
-        return status;
-    }
-    return owner_borrow(ref, resource_p);
-}
-
-/* ---- borrowed ------------------------------------------------------------------------------- */
-
-static void owner_let_go(struct raffia_resource *resource)
-{
-    if (!resource_is_inherited(resource))
-        core_free(resource);
+    if (!RESOURCE_HAS(ref.ops, retain) || !RESOURCE_HAS(ref.ops, release))
+        return owner_borrow(ref, resource_p);
+    /* Retained before others can find the owner, and let go again if there is one. */
+    bool is_new;
+    ref.ops->retain(ref.context);
+    status = wrap(ref, false, &is_new, resource_p);
+    if (status || !is_new)
+        ref.ops->release(ref.context);
+    return status;
 }
 
 raffia_status owner_borrow(raffia_resource_ref ref, raffia_resource **resource_p)
 {
-    raffia_resource *made;
-    raffia_status status = wrap(ref, &made);
-    if (status)
-        return status;
-    made->destroy = owner_let_go; /* the target is not its to release */
-    *resource_p = made;
-    return RAFFIA_OK;
+    bool is_new;
+    return wrap(ref, true, &is_new, resource_p);
 }
 
 raffia_resource_ref owner_target(raffia_resource_ref ref)

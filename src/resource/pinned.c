@@ -32,7 +32,7 @@ static size_t no_pool_if_none(size_t bytes)
 static raffia_status initial_size(size_t asked, size_t *bytes_p)
 {
     struct driver_device device;
-    raffia_device_info info;
+    raffia_device_info info = {0};
     if (core_setting_given(CORE_SETTING_PINNED_POOL_SIZE)) {
         *bytes_p = no_pool_if_none(core_setting_size(CORE_SETTING_PINNED_POOL_SIZE));
         return RAFFIA_OK;

@@ -104,7 +104,7 @@ static raffia_status pinned_find(void *context, const void *address, raffia_bloc
 
 static raffia_status pinned_usable_size(void *context, const void *address, size_t *bytes_p)
 {
-    raffia_block block;
+    raffia_block block = {0};
     raffia_status status = pinned_find(context, address, &block);
     if (!status && block.address != address)
         return core_error(RAFFIA_ERROR_BAD_ADDRESS, "%p lies inside the block at %p", address,

@@ -4,7 +4,7 @@
 #include "core/memory.h"
 #include "core/text.h"
 #include "pool/pool.h"
-#include "resource/resource.h"
+#include "resource/intern.h"
 
 #include <raffia/resources.h>
 
@@ -12,6 +12,7 @@
 
 struct pool_resource {
     struct raffia_resource base;
+    struct resource_link link;
     raffia_pool *pool;
     struct driver_device device;
 };
@@ -53,11 +54,6 @@ static unsigned pool_resource_properties(void *context)
     return resource_properties_on(((struct pool_resource *)context)->device);
 }
 
-static bool pool_resource_is_equal(void *context, void *other)
-{
-    return ((struct pool_resource *)context)->pool == ((struct pool_resource *)other)->pool;
-}
-
 static raffia_status pool_resource_find(void *context, const void *address, raffia_block *block)
 {
     return raffia_pool_find(((struct pool_resource *)context)->pool, address, block);
@@ -65,7 +61,7 @@ static raffia_status pool_resource_find(void *context, const void *address, raff
 
 static raffia_status pool_resource_usable_size(void *context, const void *address, size_t *bytes_p)
 {
-    raffia_block block;
+    raffia_block block = {0};
     raffia_status status = pool_resource_find(context, address, &block);
     if (!status && block.address != address)
         return core_error(RAFFIA_ERROR_BAD_ADDRESS, "%p lies inside the block at %p", address,
@@ -130,7 +126,7 @@ static const raffia_resource_ops pool_ops = {
     .allocate = pool_resource_allocate,
     .deallocate = pool_resource_deallocate,
     .properties = pool_resource_properties,
-    .is_equal = pool_resource_is_equal,
+    .is_equal = resource_is_same,
     .retain = resource_context_retain,
     .release = resource_context_release,
     .usable_size = pool_resource_usable_size,
@@ -141,13 +137,19 @@ static const raffia_resource_ops pool_ops = {
     .device = pool_resource_device,
 };
 
+static void end(struct pool_resource *self)
+{
+    raffia_pool_release(self->pool);
+    core_free(self);
+}
+
 static void pool_resource_destroy(struct raffia_resource *resource)
 {
     struct pool_resource *self = (struct pool_resource *)resource;
     if (resource_is_inherited(resource))
         return;
-    raffia_pool_release(self->pool);
-    core_free(self);
+    resource_intern_remove(&self->link);
+    end(self);
 }
 
 raffia_status raffia_pool_resource_from_pool(raffia_pool *pool, raffia_resource **resource_p)
@@ -162,7 +164,9 @@ raffia_status raffia_pool_resource_from_pool(raffia_pool *pool, raffia_resource 
     resource_init(&self->base, &pool_ops, pool_resource_destroy);
     self->pool = raffia_pool_retain(pool);
     self->device = pool_device(pool);
-    *resource_p = &self->base;
+    *resource_p = resource_intern(&self->base, &self->link, &(struct resource_key){{pool}});
+    if (*resource_p != &self->base)
+        end(self);
     return RAFFIA_OK;
 }
 

@@ -7,25 +7,17 @@
 #include <pthread.h>
 
 struct resource_record {
-    struct driver_device device;
-    unsigned long generation;
-    unsigned users; /* guarded by the lock of the process, as is `next` */
-    struct resource_record *next;
-
     pthread_mutex_t lock; /* of what follows; under it nothing but bookkeeping is done */
     /* The record itself is among them, as a block of no bytes: a record that was never empty needs
      * no memory to put a block back that was taken out. */
     struct resource_blocks blocks;
 };
 
-static raffia_status make_record(struct driver_device device, struct resource_record **record_p)
+raffia_status resource_record_create(struct resource_record **record_p)
 {
     struct resource_record *made = core_calloc(1, sizeof *made);
     if (!made)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    made->device = device;
-    made->generation = core_fork_generation();
-    made->users = 1;
     const struct resource_block itself = {.address = made, .start = made};
     raffia_status status = resource_blocks_add(&made->blocks, &itself);
     if (status) {
@@ -37,7 +29,7 @@ static raffia_status make_record(struct driver_device device, struct resource_re
     return RAFFIA_OK;
 }
 
-static void destroy_record(struct resource_record *record)
+void resource_record_destroy(struct resource_record *record)
 {
     struct resource_block itself;
     if (!record)
@@ -46,57 +38,6 @@ static void destroy_record(struct resource_record *record)
     (void)resource_blocks_take(&record->blocks, record, &itself);
     pthread_mutex_destroy(&record->lock);
     core_free(record);
-}
-
-/* Every record in use. A forked child finds its parent's, and passes them over. */
-static struct resource_record *records;
-
-/* Lock of the process held. */
-static struct resource_record *find_record(struct driver_device device, unsigned long generation)
-{
-    struct resource_record *record = records;
-    while (record && (record->generation != generation || record->device.index != device.index ||
-                      record->device.driver != device.driver))
-        record = record->next;
-    if (record)
-        record->users++;
-    return record;
-}
-
-raffia_status resource_record_acquire(struct driver_device device,
-                                      struct resource_record **record_p)
-{
-    struct resource_record *made;
-    raffia_status status = make_record(device, &made);
-    if (status)
-        return status;
-    core_process_lock();
-    struct resource_record *record = find_record(device, made->generation);
-    if (!record) {
-        made->next = records;
-        records = made;
-        record = made;
-        made = NULL;
-    }
-    core_process_unlock();
-    destroy_record(made);
-    *record_p = record;
-    return RAFFIA_OK;
-}
-
-void resource_record_release(struct resource_record *record)
-{
-    core_process_lock();
-    const bool last = --record->users == 0;
-    if (last) {
-        struct resource_record **link = &records;
-        while (*link != record)
-            link = &(*link)->next;
-        *link = record->next;
-    }
-    core_process_unlock();
-    if (last)
-        destroy_record(record);
 }
 
 raffia_status resource_record_add(struct resource_record *record,

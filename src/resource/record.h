@@ -1,6 +1,6 @@
 /*
- * The record of regular blocks of one device, shared by all resources that take from it: any of
- * them may free what another allocated, and what none of them allocated is noticed.
+ * The record of a resource's blocks of regular memory, by address: what it did not allocate is
+ * noticed.
  */
 #ifndef RESOURCE_RECORD_H
 #define RESOURCE_RECORD_H
@@ -10,10 +10,11 @@
 
 struct resource_record;
 
-/* The device's record in this process, made by the first who asks. OUT_OF_HOST_MEMORY. */
-raffia_status resource_record_acquire(struct driver_device device,
-                                      struct resource_record **record_p);
-void resource_record_release(struct resource_record *record);
+/* OUT_OF_HOST_MEMORY. */
+raffia_status resource_record_create(struct resource_record **record_p);
+
+/* No block is in it. NULL is ignored. */
+void resource_record_destroy(struct resource_record *record);
 
 /* As resource_blocks_add(). */
 raffia_status resource_record_add(struct resource_record *record,

@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/options.h"
+#include "resource/intern.h"
 #include "resource/record.h"
 #include "resource/regular.h"
 
@@ -15,6 +16,7 @@
 
 struct regular_resource {
     struct raffia_resource base;
+    struct resource_link link;
     const char *kind;            /* "device", "pinned host", "host" */
     struct driver_device memory; /* whose memory it is */
     struct driver_device order;  /* whose streams use it */
@@ -90,13 +92,6 @@ static bool same_device(struct driver_device a, struct driver_device b)
     return a.driver == b.driver && a.index == b.index;
 }
 
-static bool regular_is_equal(void *context, void *other)
-{
-    const struct regular_resource *a = context, *b = other;
-    return same_device(a->memory, b->memory) && same_device(a->order, b->order) &&
-           a->record == b->record;
-}
-
 static raffia_status regular_find(void *context, const void *address, raffia_block *block)
 {
     struct regular_resource *self = context;
@@ -107,7 +102,7 @@ static raffia_status regular_find(void *context, const void *address, raffia_blo
 
 static raffia_status regular_usable_size(void *context, const void *address, size_t *bytes_p)
 {
-    raffia_block block;
+    raffia_block block = {0};
     raffia_status status = regular_find(context, address, &block);
     if (!status && block.address != address)
         return core_error(RAFFIA_ERROR_BAD_ADDRESS, "%p lies inside the block at %p", address,
@@ -145,7 +140,7 @@ static const raffia_resource_ops regular_ops = {
     .allocate = regular_allocate,
     .deallocate = regular_deallocate,
     .properties = regular_properties,
-    .is_equal = regular_is_equal,
+    .is_equal = resource_is_same,
     .retain = resource_context_retain,
     .release = resource_context_release,
     .usable_size = regular_usable_size,
@@ -155,22 +150,41 @@ static const raffia_resource_ops regular_ops = {
     .device = regular_device,
 };
 
+static void end(struct regular_resource *self)
+{
+    resource_record_destroy(self->record);
+    core_free(self);
+}
+
 static void regular_destroy(struct raffia_resource *resource)
 {
     struct regular_resource *self = (struct regular_resource *)resource;
     if (resource_is_inherited(resource))
         return;
-    resource_record_release(self->record);
-    core_free(self);
+    resource_intern_remove(&self->link);
+    end(self);
+}
+
+/* Number of a device as a word of a key. */
+static const void *word(int index)
+{
+    return (const void *)(uintptr_t)(unsigned)index;
 }
 
 static raffia_status make(const char *kind, struct driver_device memory, struct driver_device order,
                           unsigned properties, raffia_resource **resource_p)
 {
+    const struct resource_key key = {
+        {memory.driver, word(memory.index), order.driver, word(order.index)}};
+    raffia_resource *twin = resource_intern_find(&regular_ops, &key);
+    if (twin) {
+        *resource_p = twin;
+        return RAFFIA_OK;
+    }
     struct regular_resource *self = core_calloc(1, sizeof *self);
     if (!self)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    raffia_status status = resource_record_acquire(memory, &self->record);
+    raffia_status status = resource_record_create(&self->record);
     if (status) {
         core_free(self);
         return status;
@@ -180,7 +194,9 @@ static raffia_status make(const char *kind, struct driver_device memory, struct 
     self->memory = memory;
     self->order = order;
     self->properties = properties;
-    *resource_p = &self->base;
+    *resource_p = resource_intern(&self->base, &self->link, &key);
+    if (*resource_p != &self->base)
+        end(self);
     return RAFFIA_OK;
 }
 

@@ -367,10 +367,28 @@ static void a4_resources_on_one_device_are_equal_and_free_for_each_other(void **
                   raffia_deallocate(raffia_ref(sim), NULL, block, 100, 0));
     assert_status(RAFFIA_ERROR_INVALID_ARGUMENT,
                   raffia_deallocate(raffia_ref(b), NULL, block, 101, 0));
-    assert_ok(raffia_deallocate(raffia_ref(a), NULL, block, 100, 0));
+    assert_ok(raffia_deallocate(raffia_ref(b), NULL, block, 100, 0));
     raffia_resource_release(a);
     raffia_resource_release(b);
     raffia_resource_release(sim);
+}
+
+/* What is allocated through one owner of a ref and freed through another is counted once. */
+static void a4_owners_of_one_ref_are_one(void **state)
+{
+    (void)state;
+    struct users_resource users = {0};
+    raffia_resource *owners[2];
+    void *block;
+    for (int i = 0; i < 2; i++)
+        assert_ok(raffia_resource_from_ref(users_ref(&users), &owners[i]));
+    assert_ptr_equal(owners[0], owners[1]);
+    assert_ok(raffia_allocate(raffia_ref(owners[0]), NULL, 10, 0, &block));
+    raffia_resource_release(owners[0]);
+    assert_ok(raffia_deallocate(raffia_ref(owners[1]), NULL, block, 10, 0));
+    raffia_resource_release(owners[1]);
+    assert_ok(raffia_resource_from_ref(users_ref(&users), &owners[0])); /* there was none left */
+    raffia_resource_release(owners[0]);
 }
 
 static void incomplete_tables_are_refused(void **state)
@@ -584,6 +602,7 @@ int main(void)
         TEST(a4_an_owner_of_a_programs_resource_ends_it_when_the_last_block_is_freed),
         TEST(a4_an_owner_made_from_a_ref_keeps_the_resource),
         TEST(a4_resources_on_one_device_are_equal_and_free_for_each_other),
+        TEST(a4_owners_of_one_ref_are_one),
         TEST(incomplete_tables_are_refused),
         TEST(setting_may_fail_and_changes_nothing_then),
         TEST(a10_the_stack_is_walked_from_the_top),

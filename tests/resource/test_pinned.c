@@ -15,6 +15,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Requests that no machine can serve are part of the test. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
 static const char *const variables[] = {
     "RAFFIA_PINNED_POOL_SIZE",
     "RAFFIA_PINNED_POOL_MAX_SIZE",
