@@ -60,18 +60,16 @@ static struct current_entry *find_entry(const char *device)
     return NULL;
 }
 
-raffia_status current_find(const char *key, struct current_entry **entry_p)
+struct current_entry *current_find(const char *key)
 {
     pthread_once(&once, join);
     core_lock_take(&block->lock);
     struct current_entry *entry = find_entry(key);
     core_lock_leave(&block->lock);
     if (!entry)
-        return core_error(RAFFIA_ERROR_LIMIT,
-                          "'%s' is beyond the %u that can have a current resource", key,
-                          RAFFIA_CURRENT_DEVICES_MAX);
-    *entry_p = entry;
-    return RAFFIA_OK;
+        core_error(RAFFIA_ERROR_LIMIT, "'%s' is beyond the %u that can have a current resource",
+                   key, RAFFIA_CURRENT_DEVICES_MAX);
+    return entry;
 }
 
 raffia_resource *current_initial(struct current_entry *entry)
@@ -142,10 +140,14 @@ static raffia_status open_device(const char *name, struct current_entry **entry_
     char key[RAFFIA_DEVICE_NAME_MAX];
     struct driver_device device;
     raffia_status status = driver_open(name, &device);
+    if (status)
+        return status;
+    struct current_entry *entry = current_find(driver_device_name(device, key));
+    if (!entry)
+        return RAFFIA_ERROR_LIMIT;
+    status = current_need_initial(entry, make_initial, &device, NULL);
     if (!status)
-        status = current_find(driver_device_name(device, key), entry_p);
-    if (!status)
-        status = current_need_initial(*entry_p, make_initial, &device, NULL);
+        *entry_p = entry;
     return status;
 }
 
@@ -255,10 +257,10 @@ raffia_status raffia_resource_scope_begin(const char *name, raffia_resource *res
 /* By the entry alone, which was found when the scope began: nothing that could fail is asked. */
 void raffia_resource_scope_end(raffia_resource_scope *scope)
 {
-    struct current_entry *entry;
     if (!scope || !scope->previous)
         return;
-    if (!current_find(scope->device, &entry) && current_initial(entry))
+    struct current_entry *entry = current_find(scope->device);
+    if (entry && current_initial(entry))
         current_exchange(entry, scope->previous, NULL);
     raffia_resource_release(scope->previous);
     scope->previous = NULL;

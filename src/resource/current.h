@@ -43,9 +43,9 @@ extern struct current_block raffia_current_block RAFFIA_API;
 
 /*
  * One place of the registry, by key: a device's name, or what else there is one of per process.
- * LIMIT if there are too many.
+ * NULL, with LIMIT recorded, if there are too many.
  */
-raffia_status current_find(const char *key, struct current_entry **entry_p);
+struct current_entry *current_find(const char *key);
 
 /* Makes an initial resource. */
 typedef raffia_status (*current_maker)(void *argument, raffia_resource **resource_p);

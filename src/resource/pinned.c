@@ -95,8 +95,13 @@ static raffia_status make_default(void *argument, raffia_resource **resource_p)
 
 static raffia_status open_entry(size_t pool_size, struct current_entry **entry_p, bool *made_p)
 {
-    raffia_status status = current_find(KEY, entry_p);
-    return status ? status : current_need_initial(*entry_p, make_default, &pool_size, made_p);
+    struct current_entry *entry = current_find(KEY);
+    if (!entry)
+        return RAFFIA_ERROR_LIMIT;
+    raffia_status status = current_need_initial(entry, make_default, &pool_size, made_p);
+    if (!status)
+        *entry_p = entry;
+    return status;
 }
 
 raffia_status raffia_pinned_config_default(const raffia_pinned_options *options, bool *configured_p)

@@ -36,6 +36,7 @@ bool resource_is_same(void *context, void *other)
     return context == other;
 }
 
+#undef resource_refuse_inherited
 raffia_status resource_refuse_inherited(const struct raffia_resource *resource)
 {
     char line[RAFFIA_RESOURCE_TEXT_MAX];

@@ -8,6 +8,7 @@
 #ifndef RESOURCE_RESOURCE_H
 #define RESOURCE_RESOURCE_H
 
+#include "core/error.h"
 #include "core/process.h"
 #include "driver/driver.h"
 
@@ -71,6 +72,9 @@ static inline bool resource_is_inherited(const struct raffia_resource *resource)
 
 /* Records FORKED. */
 raffia_status resource_refuse_inherited(const struct raffia_resource *resource);
+#ifdef __clang_analyzer__ /* see core/error.h */
+#define resource_refuse_inherited(...) core_failure(resource_refuse_inherited(__VA_ARGS__))
+#endif
 
 /* RAFFIA_OK if all required functions are there. `what` begins the sentence. */
 raffia_status resource_check(raffia_resource_ref ref, const char *what);
