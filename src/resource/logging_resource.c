@@ -2,11 +2,13 @@
 #include "core/error.h"
 #include "core/fault.h"
 #include "core/options.h"
+#include "core/sys.h"
 #include "resource/adaptor.h"
 
 #include <raffia/adaptors.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ROW_MAX 160
+#define ROW_MAX      160
+#define BUFFER_BYTES ((size_t)16 << 10)
 
 struct logging_resource {
     struct resource_adaptor adaptor;
@@ -23,18 +26,46 @@ struct logging_resource {
     void *sink_context;
     bool auto_flush;
     pthread_mutex_t lock; /* one row at a time */
-    FILE *file;           /* NULL with a sink */
+    int file;             /* -1 with a sink */
     bool lost;            /* a row could not be written since the last flush */
+    size_t held;          /* bytes in the buffer */
+    /* Not the C library's: that would be written a second time by a child that exits. */
+    char buffer[BUFFER_BYTES];
 };
 
-/* Lock held. */
+/* Lock held. What cannot be written is dropped. */
+static void write_out(struct logging_resource *self)
+{
+    size_t done = 0;
+    while (done < self->held) {
+        const ssize_t wrote = core_fault("write")
+                                  ? (errno = ENOSPC, -1)
+                                  : write(self->file, self->buffer + done, self->held - done);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0) {
+            self->lost = true;
+            break;
+        }
+        done += (size_t)wrote;
+    }
+    self->held = 0;
+}
+
+/* Lock held. The text is much smaller than the buffer. */
 static void write_text(struct logging_resource *self, const char *text)
 {
-    if (self->sink)
+    const size_t length = strlen(text);
+    if (self->sink) {
         self->sink(self->sink_context, text);
-    else if (core_fault("fputs") || fputs(text, self->file) < 0 ||
-             (self->auto_flush && fflush(self->file)))
-        self->lost = true;
+        return;
+    }
+    if (length > sizeof self->buffer - self->held)
+        write_out(self);
+    memcpy(self->buffer + self->held, text, length);
+    self->held += length;
+    if (self->auto_flush)
+        write_out(self);
 }
 
 static void write_row(struct logging_resource *self, const char *action, const void *address,
@@ -114,16 +145,20 @@ static void logging_destroy(struct raffia_resource *resource)
     struct logging_resource *self = (struct logging_resource *)resource;
     if (resource_is_inherited(resource))
         return;
-    if (self->file)
-        fclose(self->file);
+    if (self->file >= 0) {
+        write_out(self);
+        (void)sys_close(self->file);
+    }
     pthread_mutex_destroy(&self->lock);
     resource_adaptor_end(&self->adaptor);
 }
 
-static raffia_status open_file(const char *path, FILE **file_p)
+static raffia_status open_file(const char *path, int *file_p)
 {
-    FILE *file = core_fault("fopen") ? (errno = ENOSPC, NULL) : fopen(path, "we");
-    if (!file)
+    const int file = core_fault("open")
+                         ? (errno = ENOSPC, -1)
+                         : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0)
         return core_error_errno(errno == EACCES || errno == EPERM ? RAFFIA_ERROR_PERMISSION
                                                                   : RAFFIA_ERROR_IO,
                                 errno, "cannot write the log '%s'", path);
@@ -131,7 +166,7 @@ static raffia_status open_file(const char *path, FILE **file_p)
     return RAFFIA_OK;
 }
 
-static raffia_status find_target(const raffia_logging_options *o, FILE **file_p)
+static raffia_status find_target(const raffia_logging_options *o, int *file_p)
 {
     const char *path = o->path ? o->path : getenv("RMM_LOG_FILE");
     if (o->path && o->sink)
@@ -152,7 +187,7 @@ raffia_status raffia_logging_resource_create(raffia_resource_ref upstream,
 {
     raffia_logging_options o;
     struct logging_resource *self;
-    FILE *file = NULL;
+    int file = -1;
     raffia_status status = core_options_copy(&o, sizeof o, options, "raffia_logging_options");
     if (!status)
         status = find_target(&o, &file);
@@ -161,8 +196,8 @@ raffia_status raffia_logging_resource_create(raffia_resource_ref upstream,
     status = resource_adaptor_make(sizeof *self, upstream, &logging_ops, logging_destroy,
                                    "raffia_logging_resource_create", resource_p, &self);
     if (status) {
-        if (file)
-            fclose(file);
+        if (file >= 0)
+            (void)sys_close(file);
         return status;
     }
     self->sink = o.sink;
@@ -184,7 +219,9 @@ raffia_status raffia_logging_flush(raffia_resource_ref logging)
     if (resource_is_inherited(&self->adaptor.base))
         return resource_refuse_inherited(&self->adaptor.base);
     pthread_mutex_lock(&self->lock);
-    const bool lost = (self->file && fflush(self->file)) || self->lost;
+    if (self->file >= 0)
+        write_out(self);
+    const bool lost = self->lost;
     self->lost = false;
     pthread_mutex_unlock(&self->lock);
     return lost ? core_error(RAFFIA_ERROR_IO, "rows of the log of a logging adaptor are lost: its "

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct users_resource users;
 
@@ -330,6 +332,14 @@ static void a10_logging_writes_a_file(void **state)
     assert_ok(raffia_logging_resource_create(users_ref(&users), NULL, &logging));
     unsetenv("RMM_LOG_FILE");
     drop(logging, get(logging, 10), 10);
+    const pid_t child = fork(); /* which must not write its parent's rows once more */
+    if (child == 0) {
+        raffia_resource_release(logging);
+        fclose(stdout);
+        exit(0);
+    }
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
     assert_ok(raffia_logging_flush(raffia_ref(logging)));
     FILE *file = fopen(path.text, "r");
     char line[160];
@@ -340,6 +350,20 @@ static void a10_logging_writes_a_file(void **state)
     fclose(file);
     assert_int_equal(lines, 3);
     raffia_resource_release(logging);
+    /* More rows than the buffer holds, and those of the teardown. */
+    assert_ok(raffia_logging_resource_create(
+        users_ref(&users),
+        &(raffia_logging_options){.struct_size = sizeof(raffia_logging_options), .path = path.text},
+        &logging));
+    for (int i = 0; i < 500; i++)
+        drop(logging, get(logging, 10), 10);
+    raffia_resource_release(logging);
+    file = fopen(path.text, "r");
+    for (lines = 0; fgets(line, sizeof line, file); lines++)
+        if (lines)
+            (void)after_time(line);
+    fclose(file);
+    assert_int_equal(lines, 1001);
     assert_ok(raffia_logging_resource_create(
         users_ref(&users),
         &(raffia_logging_options){.struct_size = sizeof(raffia_logging_options),
