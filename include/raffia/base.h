@@ -36,6 +36,9 @@
 /** The result must be looked at: dropping it hides a failure. */
 #define RAFFIA_NODISCARD __attribute__((warn_unused_result))
 
+/** Warns who still calls it; behind a declaration. */
+#define RAFFIA_DEPRECATED(reason) __attribute__((deprecated(reason)))
+
 /** Says to the compiler which argument is a printf format. */
 #define RAFFIA_PRINTF(format_index, first_argument)                                                \
     __attribute__((format(printf, format_index, first_argument)))

@@ -27,7 +27,26 @@
  * @brief The five calls of a user-mode driver, over one pool for each device.
  *
  * @defgroup memory_resource Memory resources
- * @brief The table of operations that any allocator can fill in.
+ * @brief Owners and refs, the table of operations that any allocator can fill in, and the resources
+ *        that memory comes from.
+ *
+ * @defgroup resource_adaptor Resource adaptors
+ * @brief Resources that stand in front of another: limits, statistics, leaks, logs.
+ *
+ * @defgroup current_resource Current device resource
+ * @brief What memory comes from when nobody says: one for each device of the process.
+ *
+ * @defgroup memory_resources Output and temporary
+ * @brief A pair of resources for calls that allocate on behalf of their caller.
+ *
+ * @defgroup pinned_memory Pinned memory
+ * @brief The process's pinned host resource, and what it is used for.
+ *
+ * @defgroup buffer Buffers
+ * @brief Memory that keeps its resource, stream and device with it.
+ *
+ * @defgroup dlpack DLPack
+ * @brief The exchange format of tensors between frameworks.
  *
  * @defgroup load Loading models
  * @brief Model files, from disk to their final place.

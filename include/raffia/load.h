@@ -11,6 +11,7 @@
 
 #include <raffia/base.h>
 #include <raffia/dtype.h>
+#include <raffia/memory_resources.h>
 #include <raffia/pages.h>
 #include <raffia/pool.h>
 #include <raffia/resource.h>
@@ -73,7 +74,7 @@ typedef bool (*raffia_progress_callback)(void *context, const raffia_load_progre
 typedef struct raffia_load_options {
     size_t struct_size; /**< sizeof(raffia_load_options) */
 
-    /* Where to. At most one of pool, resource and memory is given. */
+    /* Where to. At most one of pool, resource, memory and (below) resources is given. */
     const char *device;           /**< NULL = default device; ignored if pool or memory is given.
                                        Memory that the CPU cannot touch will do, as a GPU's: the
                                        bytes go there through pinned staging memory, and
@@ -85,8 +86,10 @@ typedef struct raffia_load_options {
                                        one piece, else one for each tensor. The pool is retained
                                        until the model is released */
     raffia_resource_ref resource; /**< take one block for the whole model from this resource, which
-                                       must outlive the model. If it is not host-accessible its
-                                       memory must be that of `device` */
+                                       must be host-accessible, or else its memory that of
+                                       `device`. The model is an owner of it, if it can be
+                                       (raffia_resource_from_ref()); else it must outlive the
+                                       model */
     void *memory;                 /**< put the model here; must outlive the model and start at a
                                        multiple of #RAFFIA_TENSOR_ALIGNMENT */
     size_t memory_bytes;          /**< room at memory; see raffia_model_bytes_needed() */
@@ -122,6 +125,11 @@ typedef struct raffia_load_options {
                                      memory is made, before the first read and ten times a second
                                      from then on; not while memory is made. NULL = cannot be
                                      cancelled that way */
+
+    raffia_memory_resources resources; /**< the same as resource, by a pair: the model comes from
+                                            output. What the loader needs meanwhile is bounded by
+                                            budget_bytes and its own: nothing is taken from
+                                            temporary */
 } raffia_load_options;
 
 /** One tensor. The pointers belong to the model. */

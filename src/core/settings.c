@@ -86,6 +86,27 @@ static const raffia_setting table[CORE_SETTING_COUNT] = {
     [CORE_SETTING_SIM_MEMORY] = {"sim_memory", "RAFFIA_SIM_MEMORY", "visible",
                                  "whether the CPU can touch the memory of simulated devices, which "
                                  "are for tests: visible or hidden"},
+    [CORE_SETTING_PINNED_POOL_SIZE] = {"pinned_pool_size", "RAFFIA_PINNED_POOL_SIZE", "64MiB",
+                                       "first size of the default pinned pool; not set: what the "
+                                       "program says, or 0.5% of the device up to 64MiB"},
+    [CORE_SETTING_PINNED_POOL_MAX] = {"pinned_pool_max_size", "RAFFIA_PINNED_POOL_MAX_SIZE", "1GiB",
+                                      "limit of the default pinned pool, 0 = no pool; not set: 16 "
+                                      "times its first size"},
+    [CORE_SETTING_KERNEL_COPY] = {"kernel_pinned_copy_threshold",
+                                  "RAFFIA_KERNEL_PINNED_COPY_THRESHOLD", "0",
+                                  "copies from and to pinned memory that are smaller run as a "
+                                  "kernel"},
+    [CORE_SETTING_HOST_AS_PINNED] = {"allocate_host_as_pinned_threshold",
+                                     "RAFFIA_ALLOCATE_HOST_AS_PINNED_THRESHOLD", "0",
+                                     "host allocations of at most this size are pinned"},
+};
+
+/* Variables of libcudf that mean the same. Ours wins where both are set, even if it is bad. */
+static const char *const aliases[CORE_SETTING_COUNT] = {
+    [CORE_SETTING_PINNED_POOL_SIZE] = "LIBCUDF_PINNED_POOL_SIZE",
+    [CORE_SETTING_PINNED_POOL_MAX] = "LIBCUDF_PINNED_POOL_MAX_SIZE",
+    [CORE_SETTING_KERNEL_COPY] = "LIBCUDF_KERNEL_PINNED_COPY_THRESHOLD",
+    [CORE_SETTING_HOST_AS_PINNED] = "LIBCUDF_ALLOCATE_HOST_AS_PINNED_THRESHOLD",
 };
 
 /* No processor this runs on has smaller pages. */
@@ -114,6 +135,10 @@ static const struct spec {
     [CORE_SETTING_HUGE_THRESHOLD] = {.type = TYPE_SIZE},
     [CORE_SETTING_DEVICE_PARAMETERS] = {.type = TYPE_RULES},
     [CORE_SETTING_SIM_MEMORY] = {.type = TYPE_CHOICE, .choices = sim_memory_choices},
+    [CORE_SETTING_PINNED_POOL_SIZE] = {.type = TYPE_SIZE},
+    [CORE_SETTING_PINNED_POOL_MAX] = {.type = TYPE_SIZE},
+    [CORE_SETTING_KERNEL_COPY] = {.type = TYPE_SIZE},
+    [CORE_SETTING_HOST_AS_PINNED] = {.type = TYPE_SIZE},
 };
 
 union value {
@@ -200,6 +225,7 @@ static raffia_status parse(enum core_setting setting, const char *text, union va
 /* A setting as it stands: its text, its value, and where they come from. */
 struct reading {
     const char *text;
+    const char *variable; /* that it was, or would be, read from */
     union value value;
     bool given; /* by the environment or raffia_config_set() rather than defaulted */
     bool bad;   /* the environment's value does not parse: raffia_last_error() says why */
@@ -212,8 +238,14 @@ static struct reading read_locked(enum core_setting setting)
     struct state *state = &states[setting];
     if (state->configured)
         return (struct reading){.text = state->text, .value = state->value, .given = true};
-    struct reading reading = {.text = getenv(table[setting].environment)};
+    struct reading reading = {.variable = table[setting].environment};
+    reading.text = getenv(reading.variable);
     bool present = reading.text && *reading.text;
+    if (!present && aliases[setting]) {
+        reading.variable = aliases[setting];
+        reading.text = getenv(reading.variable);
+        present = reading.text && *reading.text;
+    }
     if (present && parse(setting, reading.text, &reading.value) == RAFFIA_OK) {
         reading.given = true;
         return reading;
@@ -234,8 +266,8 @@ static void settle(enum core_setting setting, const struct reading *reading,
     if (setting == CORE_SETTING_PAGES) /* who asks matters, and has a default of its own */
         fallback = "the defaults: try where a pool is made on purpose, off elsewhere";
     if (reading->warn)
-        core_log_warn("%s is ignored: %s; using %s", table[setting].environment,
-                      raffia_last_error(), *fallback ? fallback : "the general settings");
+        core_log_warn("%s is ignored: %s; using %s", reading->variable, raffia_last_error(),
+                      *fallback ? fallback : "the general settings");
     if (reading->bad)
         core_error_restore(before);
 }

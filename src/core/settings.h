@@ -24,6 +24,10 @@ enum core_setting {
     CORE_SETTING_HUGE_THRESHOLD,    /* size */
     CORE_SETTING_DEVICE_PARAMETERS, /* rules of core/device_rules.h */
     CORE_SETTING_SIM_MEMORY,        /* choice: enum core_sim_memory */
+    CORE_SETTING_PINNED_POOL_SIZE,  /* size */
+    CORE_SETTING_PINNED_POOL_MAX,   /* size */
+    CORE_SETTING_KERNEL_COPY,       /* size: smaller copies from and to pinned memory by a kernel */
+    CORE_SETTING_HOST_AS_PINNED,    /* size: host allocations of at most this are pinned */
     CORE_SETTING_COUNT,
 };
 

@@ -8,6 +8,7 @@
 #include "load/catalog_show.h"
 #include "policy/sizing.h"
 #include "pool/pool.h"
+#include "resource/resource.h"
 
 /* Notes whose memory it is, and that it is to be reached by copies if the CPU cannot touch it. */
 static raffia_status note_device(struct driver_device device, struct load_destination *destination)
@@ -40,21 +41,15 @@ static raffia_status take_memory(const raffia_load_options *options, size_t need
 
 static raffia_status check_resource(raffia_resource_ref resource)
 {
-    const raffia_resource_ops *ops = resource.ops;
-    if (ops->struct_size < sizeof *ops || !ops->allocate || !ops->deallocate || !ops->properties)
-        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
-                          "the resource's table of operations is incomplete: struct_size is %zu "
-                          "where %zu is expected, or a function is NULL",
-                          ops->struct_size, sizeof *ops);
-    return RAFFIA_OK;
+    return resource_check(resource, "load options");
 }
 
 /* A resource does not say whose memory it gives; the option `device` does. */
-static raffia_status note_resource(const raffia_load_options *options,
+static raffia_status note_resource(const raffia_load_options *options, raffia_resource_ref resource,
                                    struct load_destination *destination)
 {
     char name[RAFFIA_DEVICE_NAME_MAX];
-    unsigned properties = options->resource.ops->properties(options->resource.context);
+    const unsigned properties = raffia_resource_properties_of(resource);
     if (properties & RAFFIA_HOST_ACCESSIBLE)
         return RAFFIA_OK;
     raffia_status status = driver_open(options->device, &destination->device);
@@ -72,38 +67,39 @@ static raffia_status note_resource(const raffia_load_options *options,
     return RAFFIA_OK;
 }
 
-static raffia_status take_from_resource(const raffia_load_options *options, size_t needed,
-                                        struct load_destination *destination)
+/* Page alignment lets O_DIRECT read into place; it is no loss where a resource has less. */
+static raffia_status allocate_from(raffia_resource_ref resource, size_t needed,
+                                   struct load_destination *destination)
 {
-    const raffia_resource_ref resource = options->resource;
-    raffia_status status = check_resource(resource);
-    if (!status)
-        status = note_resource(options, destination);
-    if (status)
-        return status;
-    /* Page alignment lets O_DIRECT read into place; it is no loss where a resource has less. */
-    size_t alignment = LOAD_CONGRUENCE;
     void *address = NULL;
-    status = resource.ops->allocate(resource.context, NULL, needed, alignment, &address);
+    size_t alignment = LOAD_CONGRUENCE;
+    raffia_status status = raffia_allocate(resource, NULL, needed, alignment, &address);
     if (status == RAFFIA_ERROR_INVALID_ARGUMENT || status == RAFFIA_ERROR_UNSUPPORTED) {
         alignment = RAFFIA_TENSOR_ALIGNMENT;
-        status = resource.ops->allocate(resource.context, NULL, needed, alignment, &address);
+        status = raffia_allocate(resource, NULL, needed, alignment, &address);
     }
     if (status)
-        return core_error(status, "the resource gave no %zu bytes for the model: %s", needed,
-                          raffia_status_text(status));
-    if (!address || !core_is_aligned((uintptr_t)address, RAFFIA_TENSOR_ALIGNMENT)) {
-        if (address)
-            resource.ops->deallocate(resource.context, NULL, address, needed, alignment);
-        return core_error(RAFFIA_ERROR_CORRUPT,
-                          "the resource returned address %p for %zu bytes aligned to %zu", address,
-                          needed, alignment);
-    }
-    destination->kind = LOAD_DESTINATION_RESOURCE;
-    destination->resource = resource;
+        return core_error_prefix_as(status, "the resource gave no %zu bytes for the model", needed);
     destination->alignment = alignment;
     destination->base = address;
     return RAFFIA_OK;
+}
+
+static raffia_status take_from_resource(const raffia_load_options *options, size_t needed,
+                                        struct load_destination *destination)
+{
+    const raffia_resource_ref resource =
+        options->resource.ops ? options->resource : options->resources.output;
+    raffia_status status = check_resource(resource);
+    if (!status)
+        status = note_resource(options, resource, destination);
+    if (!status)
+        status = raffia_resource_from_ref(resource, &destination->resource);
+    if (!status)
+        status = allocate_from(raffia_resource_as_ref(destination->resource), needed, destination);
+    if (!status)
+        destination->kind = LOAD_DESTINATION_RESOURCE;
+    return status;
 }
 
 static raffia_status make_pool(const raffia_load_options *options, size_t needed,
@@ -196,7 +192,7 @@ raffia_status load_destination_make(const raffia_load_options *options,
         status = take_memory(options, plan->needed, &made);
     else if (plan->needed == 0)
         made.kind = LOAD_DESTINATION_NONE;
-    else if (options->resource.ops)
+    else if (options->resource.ops || options->resources.output.ops)
         status = take_from_resource(options, plan->needed, &made);
     else
         status = take_from_pool(options, plan, &made);
@@ -233,10 +229,12 @@ static void free_block(raffia_pool *pool, void *address)
 
 void load_destination_free(struct load_destination *destination)
 {
-    if (destination->kind == LOAD_DESTINATION_RESOURCE)
-        destination->resource.ops->deallocate(destination->resource.context, NULL,
-                                              destination->base, destination->bytes,
-                                              destination->alignment);
+    if (destination->kind == LOAD_DESTINATION_RESOURCE &&
+        raffia_deallocate(raffia_resource_as_ref(destination->resource), NULL, destination->base,
+                          destination->bytes, destination->alignment))
+        core_log_error("a model's block cannot be given back to its resource: %s",
+                       raffia_last_error());
+    raffia_resource_release(destination->resource);
     if (destination->pool) {
         if (destination->base)
             free_block(destination->pool, destination->base);

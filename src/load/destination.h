@@ -17,11 +17,11 @@ enum load_destination_kind {
 
 struct load_destination {
     enum load_destination_kind kind;
-    raffia_pool *pool; /* retained; for either kind of pool */
-    raffia_resource_ref resource;
-    size_t alignment;       /* asked of the resource */
-    unsigned char *base;    /* one block for all items, `bytes` large; or NULL and */
-    unsigned char **blocks; /* one block for each item of the plan */
+    raffia_pool *pool;         /* retained; for either kind of pool */
+    raffia_resource *resource; /* an owner of the caller's */
+    size_t alignment;          /* asked of the resource */
+    unsigned char *base;       /* one block for all items, `bytes` large; or NULL and */
+    unsigned char **blocks;    /* one block for each item of the plan */
     size_t block_count;
     size_t bytes; /* occupied, padding included */
 

@@ -23,18 +23,23 @@ static raffia_status check_destination(const raffia_load_options *options)
     given += options->pool != NULL;
     given += options->memory != NULL;
     given += options->resource.ops != NULL;
+    given += options->resources.output.ops != NULL;
     if (given > 1)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
-                          "load options: pool, resource and memory exclude each other, but %u of "
-                          "them are given",
+                          "load options: pool, resource, resources and memory exclude each other, "
+                          "but %u of them are given",
                           given);
     if (!options->memory && options->memory_bytes)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "load options: memory_bytes is %zu but memory is NULL",
                           options->memory_bytes);
-    if (!options->resource.ops && options->resource.context)
-        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
-                          "load options: the resource has a context but no operations");
+    if ((!options->resource.ops && options->resource.context) ||
+        (!options->resources.output.ops &&
+         (options->resources.output.context || options->resources.temporary.ops)))
+        return core_error(
+            RAFFIA_ERROR_INVALID_ARGUMENT,
+            "load options: the resource has a context but no operations, or a pair of "
+            "resources has no output");
     return RAFFIA_OK;
 }
 

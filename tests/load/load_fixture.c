@@ -66,14 +66,15 @@ static raffia_status resource_allocate(void *context, raffia_stream stream, size
     return RAFFIA_OK;
 }
 
-static void resource_deallocate(void *context, raffia_stream stream, void *address, size_t bytes,
-                                size_t alignment)
+static raffia_status resource_deallocate(void *context, raffia_stream stream, void *address,
+                                         size_t bytes, size_t alignment)
 {
     (void)stream;
     struct test_resource *resource = context;
     assert_int_equal((uintptr_t)address % alignment, 0);
     resource->live -= bytes;
     free(address);
+    return RAFFIA_OK;
 }
 
 static unsigned resource_properties(void *context)

@@ -94,6 +94,29 @@ static void a_resource_may_know_no_page_alignment(void **state)
     assert_int_equal(resource.live, 0);
 }
 
+static void a3_a_pair_of_resources_is_taken_and_the_model_keeps_it(void **state)
+{
+    (void)state;
+    struct test_resource resource = {.properties = RAFFIA_HOST_ACCESSIBLE};
+    struct test_resource unused = {.properties = RAFFIA_HOST_ACCESSIBLE,
+                                   .failure = RAFFIA_ERROR_OUT_OF_MEMORY};
+    const raffia_resource_ref ref = test_resource_ref(&resource);
+    raffia_resource *output;
+    raffia_model *model;
+    assert_ok(raffia_resource_create(ref.ops, ref.context, &output));
+    const raffia_load_options options =
+        LOAD_OPTIONS(.resources = RAFFIA_MEMORY_RESOURCES(output, test_resource_ref(&unused)));
+    assert_ok(raffia_model_load(path.text, &options, &model));
+    raffia_resource_release(output);
+    assert_true(resource.live > 0);
+    raffia_model_release(model);
+    assert_int_equal(resource.live, 0);
+    refuses(RAFFIA_ERROR_INVALID_ARGUMENT, LOAD_OPTIONS(.resource = ref, .resources = {ref, ref}),
+            "exclude");
+    refuses(RAFFIA_ERROR_INVALID_ARGUMENT, LOAD_OPTIONS(.resources = {.temporary = ref}),
+            "no output");
+}
+
 static raffia_pool *make_pool(size_t bytes)
 {
     raffia_pool *pool;
@@ -234,6 +257,7 @@ int main(void)
         cmocka_unit_test(a_selection_needs_less_memory),
         cmocka_unit_test(resources_must_be_whole_and_host_accessible),
         cmocka_unit_test(a_resource_may_know_no_page_alignment),
+        cmocka_unit_test(a3_a_pair_of_resources_is_taken_and_the_model_keeps_it),
         cmocka_unit_test(a_pool_too_small_is_left_as_it_was),
         cmocka_unit_test(a_model_keeps_its_pool),
         cmocka_unit_test(a_pool_of_its_own_is_reported),

@@ -1,0 +1,488 @@
+/* One block of upstream, cut up without growing; each stream has an arena of its own. */
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/memory.h"
+#include "core/options.h"
+#include "core/text.h"
+#include "resource/adaptor.h"
+#include "resource/order.h"
+#include "space/space.h"
+
+#include <raffia/resources.h>
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#define UNIT       ((size_t)RAFFIA_DEFAULT_ALIGNMENT)
+#define SUPERBLOCK ((size_t)1 << 20)
+#define LOCALS_MAX 256u
+
+/* What every allocator gives in one piece on any machine this runs on: the default is not more. */
+#define DEFAULT_MAX ((size_t)64 << 30)
+
+/* The arena of one stream: superblocks out of the whole, cut up by a space of their own. */
+struct local {
+    uint64_t stream_id;
+    struct space *space;
+    struct resource_mark mark; /* of the last free on its stream */
+};
+
+struct arena_resource {
+    struct resource_adaptor adaptor;
+    struct resource_order order;
+    char *base;
+    size_t bytes, alignment; /* as asked of upstream */
+
+    pthread_mutex_t gathering; /* one thread at a time waits for streams; taken before the other */
+    pthread_mutex_t lock;      /* of what follows; under it nothing is waited for */
+    struct space *whole;
+    uint16_t *owners; /* for each superblock: the local it belongs to, plus one; 0: none */
+    unsigned local_count;
+    struct local locals[LOCALS_MAX];
+};
+
+/* ---- locals; lock held ---------------------------------------------------------------------- */
+
+static struct local *find_local(struct arena_resource *self, uint64_t stream_id)
+{
+    for (unsigned i = 0; i < self->local_count; i++)
+        if (self->locals[i].stream_id == stream_id)
+            return &self->locals[i];
+    return NULL;
+}
+
+/* NULL with a failure, or if there are too many: then the whole serves. */
+static raffia_status need_local(struct arena_resource *self, uint64_t stream_id,
+                                struct local **local_p)
+{
+    *local_p = find_local(self, stream_id);
+    if (*local_p || self->local_count == LOCALS_MAX)
+        return RAFFIA_OK;
+    const struct space_options options = {.range_bytes = self->bytes, .granule = UNIT};
+    struct local *local = &self->locals[self->local_count];
+    raffia_status status = space_create(&options, &local->space);
+    if (status)
+        return status;
+    local->stream_id = stream_id;
+    self->local_count++;
+    *local_p = local;
+    return RAFFIA_OK;
+}
+
+/* Gives a local one superblock more. OUT_OF_MEMORY. */
+static raffia_status add_superblock(struct arena_resource *self, struct local *local)
+{
+    const struct space_request request = {.bytes = SUPERBLOCK, .alignment = SUPERBLOCK};
+    struct space_block block;
+    raffia_status status = space_allocate(self->whole, &request, &block);
+    if (status)
+        return status;
+    status = space_add(local->space, block.offset, SUPERBLOCK);
+    if (status) {
+        (void)space_free(self->whole, block.handle);
+        return status;
+    }
+    self->owners[block.offset / SUPERBLOCK] = (uint16_t)(local - self->locals + 1);
+    return RAFFIA_OK;
+}
+
+/* Takes back superblocks of which nothing is in use, and that no stream may still use. */
+static void gather_free(struct arena_resource *self)
+{
+    for (size_t i = 0; i < self->bytes / SUPERBLOCK; i++) {
+        struct local *local = self->owners[i] ? &self->locals[self->owners[i] - 1] : NULL;
+        size_t unused;
+        if (!local || local->mark.pending ||
+            !space_is_free(local->space, i * SUPERBLOCK, SUPERBLOCK) ||
+            space_remove(local->space, i * SUPERBLOCK, SUPERBLOCK))
+            continue;
+        self->owners[i] = 0;
+        raffia_status status = space_free_held(self->whole, i * SUPERBLOCK, &unused);
+        assert(!status);
+        (void)status;
+    }
+}
+
+static struct space *space_of(struct arena_resource *self, size_t offset)
+{
+    const unsigned owner =
+        offset / SUPERBLOCK < self->bytes / SUPERBLOCK ? self->owners[offset / SUPERBLOCK] : 0;
+    return owner ? self->locals[owner - 1].space : self->whole;
+}
+
+/* ---- allocation ----------------------------------------------------------------------------- */
+
+static raffia_status place(struct arena_resource *self, uint64_t stream_id,
+                           const struct space_request *request, size_t *offset_p)
+{
+    struct space_block block;
+    struct local *local = NULL;
+    raffia_status status = RAFFIA_OK;
+    pthread_mutex_lock(&self->lock);
+    if (request->bytes <= SUPERBLOCK && request->alignment <= SUPERBLOCK)
+        status = need_local(self, stream_id, &local);
+    if (!status)
+        status = space_allocate(local ? local->space : self->whole, request, &block);
+    if (local && status == RAFFIA_ERROR_OUT_OF_MEMORY) {
+        status = add_superblock(self, local);
+        if (!status)
+            status = space_allocate(local->space, request, &block);
+        else if (status == RAFFIA_ERROR_OUT_OF_MEMORY)
+            /* What is left of the whole may be less than a superblock. */
+            status = space_allocate(self->whole, request, &block);
+    }
+    pthread_mutex_unlock(&self->lock);
+    if (!status)
+        *offset_p = block.offset;
+    return status;
+}
+
+/* Waits for the mark of one local, without the lock. Marks made meanwhile stay. */
+static raffia_status settle(struct arena_resource *self, unsigned i)
+{
+    struct resource_mark mark = {0};
+    pthread_mutex_lock(&self->lock);
+    if (i < self->local_count && self->locals[i].mark.pending) {
+        /* What is not done counts as pending all the while. */
+        mark = self->locals[i].mark;
+        self->locals[i].mark.event = NULL;
+    }
+    pthread_mutex_unlock(&self->lock);
+    if (!mark.event)
+        return RAFFIA_OK;
+    raffia_status status = resource_order_wait(&self->order, &mark);
+    pthread_mutex_lock(&self->lock);
+    if (!self->locals[i].mark.event) {
+        self->locals[i].mark = mark;
+        mark = (struct resource_mark){0};
+    }
+    pthread_mutex_unlock(&self->lock);
+    resource_order_end(&self->order, &mark);
+    return status;
+}
+
+static raffia_status gather(struct arena_resource *self)
+{
+    raffia_status status = RAFFIA_OK;
+    pthread_mutex_lock(&self->gathering);
+    for (unsigned i = 0; self->order.asynchronous && i < LOCALS_MAX && !status; i++)
+        status = settle(self, i);
+    pthread_mutex_lock(&self->lock);
+    gather_free(self);
+    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_unlock(&self->gathering);
+    return status;
+}
+
+static raffia_status refuse(struct arena_resource *self, size_t bytes)
+{
+    char asked[CORE_SIZE_TEXT_MAX], all[CORE_SIZE_TEXT_MAX], left[CORE_SIZE_TEXT_MAX],
+        largest[CORE_SIZE_TEXT_MAX];
+    struct space_stats stats;
+    pthread_mutex_lock(&self->lock);
+    space_query(self->whole, &stats);
+    pthread_mutex_unlock(&self->lock);
+    return core_error(
+        RAFFIA_ERROR_OUT_OF_MEMORY,
+        "an arena of %s has no %s: %s are in no stream's arena, the largest piece %s; "
+        "an arena does not grow",
+        core_format_size(self->bytes, all), core_format_size(bytes, asked),
+        core_format_size(stats.free_bytes, left), core_format_size(stats.largest_free, largest));
+}
+
+static raffia_status arena_allocate(void *context, raffia_stream stream, size_t bytes,
+                                    size_t alignment, void **address_p)
+{
+    struct arena_resource *self = context;
+    uint64_t id;
+    size_t offset = 0;
+    if (resource_is_inherited(&self->adaptor.base))
+        return resource_refuse_inherited(&self->adaptor.base);
+    raffia_status status = resource_order_id(&self->order, stream, &id);
+    if (status)
+        return status;
+    if (!bytes) {
+        *address_p = NULL;
+        return RAFFIA_OK;
+    }
+    if (alignment > self->alignment)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "an arena whose memory is aligned to %zu cannot align to %zu",
+                          self->alignment, alignment);
+    const struct space_request request = {.bytes = bytes, .alignment = alignment};
+    status = place(self, id, &request, &offset);
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY) {
+        status = gather(self);
+        if (!status)
+            status = place(self, id, &request, &offset);
+    }
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY)
+        return refuse(self, bytes);
+    if (status)
+        return status;
+    resource_hold(&self->adaptor.base);
+    *address_p = self->base + offset;
+    return RAFFIA_OK;
+}
+
+/* ---- freeing -------------------------------------------------------------------------------- */
+
+static raffia_status refuse_address(const void *address)
+{
+    return core_error(RAFFIA_ERROR_BAD_ADDRESS,
+                      "%p is no live block of this arena: it was freed before, lies inside a "
+                      "block, or was allocated by another resource",
+                      address);
+}
+
+/* Lock held. The live block that starts at the offset; superblocks are none. */
+static bool find_block(struct arena_resource *self, size_t offset, struct space **space_p,
+                       struct space_block *block)
+{
+    if (offset >= self->bytes)
+        return false;
+    *space_p = space_of(self, offset);
+    return !space_find(*space_p, offset, block) && block->state == SPACE_HELD;
+}
+
+/* The block is pending while its order is seen to, so that a second free is refused. */
+static raffia_status arena_deallocate(void *context, raffia_stream stream, void *address,
+                                      size_t bytes, size_t alignment)
+{
+    struct arena_resource *self = context;
+    struct space *space = NULL;
+    struct space_block block;
+    uint64_t id;
+    (void)bytes;
+    (void)alignment;
+    if (!address || resource_is_inherited(&self->adaptor.base))
+        return RAFFIA_OK;
+    raffia_status status = resource_order_id(&self->order, stream, &id);
+    if (status)
+        return status;
+    const size_t offset = (uintptr_t)address - (uintptr_t)self->base;
+    pthread_mutex_lock(&self->lock);
+    const bool good = find_block(self, offset, &space, &block);
+    struct local *local = find_local(self, id);
+    const bool own = good && local && local->space == space;
+    const bool by_event = self->order.asynchronous &&
+                          (self->order.device.driver->capabilities & DRIVER_REUSE_BY_EVENT) != 0;
+    if (own && !by_event)
+        status = resource_order_mark(&self->order, stream, &local->mark);
+    if (good && !status)
+        status = space_set_state(space, block.handle, SPACE_PENDING);
+    pthread_mutex_unlock(&self->lock);
+    if (!good || status)
+        return good ? status : refuse_address(address);
+    if (!own || by_event)
+        status = resource_order_drain(&self->order, stream);
+    pthread_mutex_lock(&self->lock);
+    if (status)
+        (void)space_set_state(space, block.handle, SPACE_HELD);
+    else
+        status = space_free(space, block.handle);
+    pthread_mutex_unlock(&self->lock);
+    if (!status)
+        resource_drop(&self->adaptor.base);
+    return status;
+}
+
+/* ---- questions ------------------------------------------------------------------------------ */
+
+static raffia_status arena_find(void *context, const void *address, raffia_block *found)
+{
+    struct arena_resource *self = context;
+    struct space_block block = {0};
+    const size_t offset = (uintptr_t)address - (uintptr_t)self->base;
+    if (resource_is_inherited(&self->adaptor.base))
+        return resource_refuse_inherited(&self->adaptor.base);
+    pthread_mutex_lock(&self->lock);
+    const bool live = offset < self->bytes &&
+                      !space_containing(space_of(self, offset), offset, &block) &&
+                      block.state == SPACE_HELD;
+    pthread_mutex_unlock(&self->lock);
+    if (!live)
+        return refuse_address(address);
+    *found = (raffia_block){self->base + block.offset, block.bytes, block.requested, true};
+    return RAFFIA_OK;
+}
+
+static raffia_status arena_usable_size(void *context, const void *address, size_t *bytes_p)
+{
+    raffia_block block = {0};
+    raffia_status status = arena_find(context, address, &block);
+    if (!status && block.address != address)
+        status = refuse_address(address);
+    if (!status)
+        *bytes_p = block.bytes;
+    return status;
+}
+
+struct walk {
+    struct arena_resource *self;
+    struct space *space;
+    raffia_block_visitor visitor;
+    void *argument;
+    bool wanted;
+};
+
+static bool visit(void *context, const struct space_block *block)
+{
+    struct walk *walk = context;
+    const bool is_superblock =
+        walk->space == walk->self->whole && space_of(walk->self, block->offset) != walk->space;
+    if (block->state != SPACE_HELD || is_superblock)
+        return true;
+    const raffia_block shown = {walk->self->base + block->offset, block->bytes, block->requested,
+                                true};
+    walk->wanted = walk->visitor(walk->argument, &shown);
+    return walk->wanted;
+}
+
+static raffia_status arena_walk(void *context, raffia_block_visitor visitor, void *argument)
+{
+    struct arena_resource *self = context;
+    struct walk walk = {self, self->whole, visitor, argument, true};
+    if (resource_is_inherited(&self->adaptor.base))
+        return resource_refuse_inherited(&self->adaptor.base);
+    pthread_mutex_lock(&self->lock);
+    space_walk(walk.space, visit, &walk);
+    for (unsigned i = 0; i < self->local_count && walk.wanted; i++) {
+        walk.space = self->locals[i].space;
+        space_walk(walk.space, visit, &walk);
+    }
+    pthread_mutex_unlock(&self->lock);
+    return RAFFIA_OK;
+}
+
+static void arena_describe(void *context, char *buffer, size_t capacity)
+{
+    const struct arena_resource *self = context;
+    char size[CORE_SIZE_TEXT_MAX];
+    snprintf(buffer, capacity, "arena of %s", core_format_size(self->bytes, size));
+}
+
+static const raffia_resource_ops arena_ops = {
+    .struct_size = sizeof arena_ops,
+    .allocate = arena_allocate,
+    .deallocate = arena_deallocate,
+    .properties = resource_adaptor_properties,
+    .is_equal = resource_is_same,
+    .retain = resource_context_retain,
+    .release = resource_context_release,
+    .usable_size = arena_usable_size,
+    .find = arena_find,
+    .walk = arena_walk,
+    .upstream = resource_adaptor_upstream,
+    .describe = arena_describe,
+};
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static void end_memory(struct arena_resource *self)
+{
+    raffia_status status = RAFFIA_OK;
+    for (unsigned i = 0; i < self->local_count; i++) {
+        if (!status)
+            status = resource_order_wait_at_end(&self->order, &self->locals[i].mark);
+        resource_order_end(&self->order, &self->locals[i].mark);
+        space_destroy(self->locals[i].space);
+    }
+    if (self->base && !status)
+        resource_adaptor_give_back(&self->adaptor, self->base, self->bytes, self->alignment);
+    else if (status)
+        core_log_error("%zu bytes at %p are lost: %s", self->bytes, (void *)self->base,
+                       raffia_last_error());
+}
+
+static void arena_destroy(struct raffia_resource *resource)
+{
+    struct arena_resource *self = (struct arena_resource *)resource;
+    if (resource_is_inherited(resource))
+        return;
+    end_memory(self);
+    space_destroy(self->whole);
+    core_free(self->owners);
+    pthread_mutex_destroy(&self->gathering);
+    pthread_mutex_destroy(&self->lock);
+    resource_adaptor_end(&self->adaptor);
+}
+
+/* An upstream that cannot align to superblocks gives what it has. */
+static raffia_status take_memory(struct arena_resource *self)
+{
+    void *base = NULL;
+    self->alignment = SUPERBLOCK;
+    raffia_status status =
+        resource_adaptor_allocate(&self->adaptor, NULL, self->bytes, self->alignment, &base);
+    if (status == RAFFIA_ERROR_INVALID_ARGUMENT || status == RAFFIA_ERROR_UNSUPPORTED) {
+        self->alignment = UNIT;
+        status =
+            resource_adaptor_allocate(&self->adaptor, NULL, self->bytes, self->alignment, &base);
+    }
+    if (!status)
+        self->base = base;
+    return status;
+}
+
+static raffia_status set_up(struct arena_resource *self)
+{
+    const struct space_options options = {.range_bytes = self->bytes, .granule = UNIT};
+    self->owners = core_calloc(self->bytes / SUPERBLOCK, sizeof *self->owners);
+    if (!self->owners)
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    raffia_status status = space_create(&options, &self->whole);
+    if (!status)
+        status = space_add(self->whole, 0, self->bytes);
+    return status ? status : take_memory(self);
+}
+
+static raffia_status default_bytes(const struct resource_order *order, size_t *bytes_p)
+{
+    raffia_device_info info;
+    if (!order->device.driver)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "an arena over a resource that does not say its device needs a size");
+    raffia_status status = order->device.driver->device_info(order->device.index, &info);
+    if (!status)
+        *bytes_p = core_min(info.free_bytes / 2, DEFAULT_MAX);
+    return status;
+}
+
+raffia_status raffia_arena_resource_create(raffia_resource_ref upstream,
+                                           const raffia_arena_resource_options *options,
+                                           raffia_resource **resource_p)
+{
+    raffia_arena_resource_options o;
+    struct arena_resource *self;
+    raffia_status status =
+        core_options_copy(&o, sizeof o, options, "raffia_arena_resource_options");
+    if (!status)
+        status = resource_adaptor_make(sizeof *self, upstream, &arena_ops, arena_destroy,
+                                       "raffia_arena_resource_create", resource_p, &self);
+    if (status)
+        return status;
+    resource_order_init(&self->order, self->adaptor.upstream);
+    pthread_mutex_init(&self->gathering, NULL);
+    pthread_mutex_init(&self->lock, NULL);
+    if (!o.arena_bytes)
+        status = default_bytes(&self->order, &o.arena_bytes);
+    self->bytes = core_align_down(o.arena_bytes, UNIT);
+    if (!status && self->bytes < SUPERBLOCK)
+        status =
+            core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                       "an arena of %zu bytes is too small: the least is 1 MiB", o.arena_bytes);
+    if (!status)
+        status = set_up(self);
+    if (status) {
+        struct core_error_record cause;
+        core_error_save(&cause);
+        raffia_resource_release(&self->adaptor.base);
+        core_error_restore(&cause);
+        return status;
+    }
+    *resource_p = &self->adaptor.base;
+    return RAFFIA_OK;
+}

@@ -1,0 +1,124 @@
+#include "resource/record.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+
+#include <assert.h>
+#include <pthread.h>
+
+struct resource_record {
+    pthread_mutex_t lock; /* of what follows; under it nothing but bookkeeping is done */
+    /* The record itself is among them, as a block of no bytes: a record that was never empty needs
+     * no memory to put a block back that was taken out. */
+    struct resource_blocks blocks;
+};
+
+raffia_status resource_record_create(struct resource_record **record_p)
+{
+    struct resource_record *made = core_calloc(1, sizeof *made);
+    if (!made)
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    const struct resource_block itself = {.address = made, .start = made};
+    raffia_status status = resource_blocks_add(&made->blocks, &itself);
+    if (status) {
+        core_free(made);
+        return status;
+    }
+    pthread_mutex_init(&made->lock, NULL);
+    *record_p = made;
+    return RAFFIA_OK;
+}
+
+void resource_record_destroy(struct resource_record *record)
+{
+    struct resource_block itself;
+    if (!record)
+        return;
+    assert(record->blocks.count == 1); /* each block holds its resource, and so the record */
+    (void)resource_blocks_take(&record->blocks, record, &itself);
+    pthread_mutex_destroy(&record->lock);
+    core_free(record);
+}
+
+raffia_status resource_record_add(struct resource_record *record,
+                                  const struct resource_block *block)
+{
+    pthread_mutex_lock(&record->lock);
+    raffia_status status = resource_blocks_add(&record->blocks, block);
+    pthread_mutex_unlock(&record->lock);
+    return status;
+}
+
+/* What the caller may use of the block. */
+static size_t usable(const struct resource_block *block)
+{
+    return block->bytes - (size_t)((char *)block->address - (char *)block->start);
+}
+
+static raffia_status refuse_address(const void *address)
+{
+    return core_error(RAFFIA_ERROR_BAD_ADDRESS,
+                      "%p is no live block of this resource or an equal one: it was freed before, "
+                      "lies inside a block, or was allocated by another resource",
+                      address);
+}
+
+raffia_status resource_record_take(struct resource_record *record, const void *address,
+                                   size_t bytes, size_t alignment, bool peek,
+                                   struct resource_block *block)
+{
+    const size_t slack =
+        alignment > RAFFIA_DEFAULT_ALIGNMENT ? alignment - RAFFIA_DEFAULT_ALIGNMENT : 0;
+    pthread_mutex_lock(&record->lock);
+    const bool found = address != record && resource_blocks_take(&record->blocks, address, block);
+    const bool fits = found && block->bytes == bytes + slack;
+    if (found && (peek || !fits)) {
+        raffia_status put_back = resource_blocks_add(&record->blocks, block);
+        assert(!put_back);
+        (void)put_back;
+    }
+    pthread_mutex_unlock(&record->lock);
+    if (!found)
+        return refuse_address(address);
+    if (!fits)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "the block at %p is freed with %zu bytes aligned to %zu, but was not "
+                          "allocated so: it stays live",
+                          address, bytes, alignment);
+    return RAFFIA_OK;
+}
+
+static raffia_block describe(const struct resource_block *block)
+{
+    return (raffia_block){block->address, usable(block), usable(block), true};
+}
+
+raffia_status resource_record_find(struct resource_record *record, const void *address,
+                                   raffia_block *block)
+{
+    const char *at = address;
+    bool found = false;
+    pthread_mutex_lock(&record->lock);
+    for (size_t i = 0; i < record->blocks.capacity && !found; i++) {
+        const struct resource_block *place = &record->blocks.places[i];
+        const char *start = place->address;
+        found = start && at >= start && (size_t)(at - start) < usable(place);
+        if (found)
+            *block = describe(place);
+    }
+    pthread_mutex_unlock(&record->lock);
+    return found ? RAFFIA_OK : refuse_address(address);
+}
+
+void resource_record_walk(struct resource_record *record, raffia_block_visitor visitor,
+                          void *context)
+{
+    bool wanted = true;
+    pthread_mutex_lock(&record->lock);
+    for (size_t i = 0; i < record->blocks.capacity && wanted; i++)
+        if (record->blocks.places[i].bytes) {
+            const raffia_block block = describe(&record->blocks.places[i]);
+            wanted = visitor(context, &block);
+        }
+    pthread_mutex_unlock(&record->lock);
+}

@@ -1,0 +1,36 @@
+/*
+ * The record of a resource's blocks of regular memory, by address: what it did not allocate is
+ * noticed.
+ */
+#ifndef RESOURCE_RECORD_H
+#define RESOURCE_RECORD_H
+
+#include "resource/blocks.h"
+#include "resource/resource.h"
+
+struct resource_record;
+
+/* OUT_OF_HOST_MEMORY. */
+raffia_status resource_record_create(struct resource_record **record_p);
+
+/* No block is in it. NULL is ignored. */
+void resource_record_destroy(struct resource_record *record);
+
+/* As resource_blocks_add(). */
+raffia_status resource_record_add(struct resource_record *record,
+                                  const struct resource_block *block);
+
+/* Takes the block out that starts at the address, was allocated with so many bytes and so aligned.
+ * With `peek` it stays in. BAD_ADDRESS if there is none such; INVALID_ARGUMENT for another size. */
+raffia_status resource_record_take(struct resource_record *record, const void *address,
+                                   size_t bytes, size_t alignment, bool peek,
+                                   struct resource_block *block);
+
+/* The live block that contains the address. BAD_ADDRESS. Linear in the number of blocks. */
+raffia_status resource_record_find(struct resource_record *record, const void *address,
+                                   raffia_block *block);
+
+void resource_record_walk(struct resource_record *record, raffia_block_visitor visitor,
+                          void *context);
+
+#endif
