@@ -72,8 +72,8 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_device_query(const char *name,
  * @param usage receives the bytes
  * @return as raffia_device_query(); #RAFFIA_ERROR_UNSUPPORTED if memory cannot be pinned for it
  */
-RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pinned_query(const char *name,
-                                                              raffia_pinned_usage *usage);
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_device_query_pinned(const char *name,
+                                                                     raffia_pinned_usage *usage);
 
 RAFFIA_END_DECLS
 

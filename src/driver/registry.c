@@ -153,10 +153,10 @@ raffia_status driver_cpu_accessible(struct driver_device device, bool *accessibl
     return RAFFIA_OK;
 }
 
-raffia_status raffia_pinned_query(const char *name, raffia_pinned_usage *usage)
+raffia_status raffia_device_query_pinned(const char *name, raffia_pinned_usage *usage)
 {
     if (!usage)
-        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "raffia_pinned_query: usage is NULL");
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "raffia_device_query_pinned: usage is NULL");
     struct driver_device device;
     int index;
     raffia_status status = driver_open(name, &device);

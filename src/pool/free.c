@@ -107,6 +107,7 @@ static raffia_status free_now(struct raffia_pool *pool, const void *address)
 static __attribute__((noinline)) raffia_status
 free_specially(struct raffia_pool *pool, const raffia_stream *stream_p, const void *address)
 {
+    core_log_debug("pool '%s': free of %p", pool->name, address);
     return pool->guard ? pool_free_guarded(pool, stream_p, address)
                        : pool_free_ordered(pool, stream_p, address);
 }

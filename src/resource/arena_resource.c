@@ -305,7 +305,7 @@ static raffia_status arena_find(void *context, const void *address, raffia_block
     pthread_mutex_unlock(&self->lock);
     if (!live)
         return refuse_address(address);
-    *found = (raffia_block){self->base + block.offset, block.bytes, block.requested, true};
+    *found = resource_live_block(self->base + block.offset, block.bytes, block.requested);
     return RAFFIA_OK;
 }
 
@@ -335,8 +335,8 @@ static bool visit(void *context, const struct space_block *block)
         walk->space == walk->self->whole && space_of(walk->self, block->offset) != walk->space;
     if (block->state != SPACE_HELD || is_superblock)
         return true;
-    const raffia_block shown = {walk->self->base + block->offset, block->bytes, block->requested,
-                                true};
+    const raffia_block shown =
+        resource_live_block(walk->self->base + block->offset, block->bytes, block->requested);
     walk->wanted = walk->visitor(walk->argument, &shown);
     return walk->wanted;
 }

@@ -271,7 +271,7 @@ static raffia_status fixed_size_find(void *context, const void *address, raffia_
     const struct block *block = block_at(self, address);
     const bool live = block && block->live;
     if (live)
-        *found = (raffia_block){block->address, self->block_bytes, self->block_bytes, true};
+        *found = resource_live_block(block->address, self->block_bytes, self->block_bytes);
     pthread_mutex_unlock(&self->lock);
     return live ? RAFFIA_OK : refuse_address(address);
 }
@@ -297,7 +297,8 @@ static raffia_status fixed_size_walk(void *context, raffia_block_visitor visitor
     for (size_t c = 0; c < self->chunk_count && wanted; c++)
         for (size_t i = 0; i < self->blocks_per_chunk && wanted; i++) {
             const struct block *block = &self->chunks[c].blocks[i];
-            const raffia_block shown = {block->address, self->block_bytes, self->block_bytes, true};
+            const raffia_block shown =
+                resource_live_block(block->address, self->block_bytes, self->block_bytes);
             wanted = !block->live || visitor(argument, &shown);
         }
     pthread_mutex_unlock(&self->lock);

@@ -186,7 +186,7 @@ static raffia_status serve(struct initial_resource *self, const struct terms *te
                            raffia_stream stream, size_t bytes, size_t alignment, void **address_p)
 {
     const struct policy_request question = {
-        .bytes = bytes, .alignment = alignment, .mode = terms->mode, .numa_node = -1};
+        .bytes = bytes, .alignment = alignment, .mode = terms->mode};
     if (!bytes || policy_route(&question, &terms->parameters).route == POLICY_REGULAR)
         return serve_regular(self, stream, bytes, alignment, address_p);
     struct core_error_record before;

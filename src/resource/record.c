@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "resource/resource.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -90,7 +91,7 @@ raffia_status resource_record_take(struct resource_record *record, const void *a
 
 static raffia_block describe(const struct resource_block *block)
 {
-    return (raffia_block){block->address, usable(block), usable(block), true};
+    return resource_live_block(block->address, usable(block), usable(block));
 }
 
 raffia_status resource_record_find(struct resource_record *record, const void *address,

@@ -12,6 +12,7 @@
 #include "core/process.h"
 #include "driver/driver.h"
 
+#include <raffia/pool.h>
 #include <raffia/resource.h>
 
 #include <stdatomic.h>
@@ -102,5 +103,12 @@ raffia_status resource_check_stream(struct driver_device device, raffia_stream s
 
 /* Records INVALID_ARGUMENT unless it is a power of two. */
 raffia_status resource_check_alignment(size_t alignment);
+
+/* A live block, as a walk or a look-up shows it. */
+static inline raffia_block resource_live_block(void *address, size_t bytes, size_t requested)
+{
+    return (raffia_block){
+        .address = address, .bytes = bytes, .requested_bytes = requested, .live = true};
+}
 
 #endif

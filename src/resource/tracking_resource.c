@@ -182,7 +182,7 @@ static bool look(void *context, const raffia_tracked_block *block)
     const char *start = block->address;
     search->found = search->at >= start && (size_t)(search->at - start) < block->bytes;
     if (search->found)
-        *search->block = (raffia_block){block->address, block->bytes, block->bytes, true};
+        *search->block = resource_live_block(block->address, block->bytes, block->bytes);
     return !search->found;
 }
 
@@ -206,7 +206,7 @@ struct plain_walk {
 static bool visit_plain(void *context, const raffia_tracked_block *block)
 {
     const struct plain_walk *plain = context;
-    const raffia_block shown = {block->address, block->bytes, block->bytes, true};
+    const raffia_block shown = resource_live_block(block->address, block->bytes, block->bytes);
     return plain->visitor(plain->argument, &shown);
 }
 

@@ -21,7 +21,7 @@ static struct driver_device open_device(const char *name)
 static raffia_pinned_usage usage_now(void)
 {
     raffia_pinned_usage usage;
-    assert_ok(raffia_pinned_query("sim:0", &usage));
+    assert_ok(raffia_device_query_pinned("sim:0", &usage));
     return usage;
 }
 

@@ -123,11 +123,11 @@ static raffia_status resource_allocate(void *context, raffia_stream stream, size
     return alignment > 256 ? RAFFIA_ERROR_UNSUPPORTED : sim_driver.mem_alloc(0, bytes, address_p);
 }
 
-static void resource_deallocate(void *context, raffia_stream stream, void *address, size_t bytes,
-                                size_t alignment)
+static raffia_status resource_deallocate(void *context, raffia_stream stream, void *address,
+                                         size_t bytes, size_t alignment)
 {
     (void)stream, (void)context, (void)alignment;
-    assert_ok(sim_driver.mem_free(0, address, bytes));
+    return sim_driver.mem_free(0, address, bytes);
 }
 
 static unsigned resource_properties(void *context)
@@ -136,13 +136,19 @@ static unsigned resource_properties(void *context)
     return RAFFIA_DEVICE_ACCESSIBLE;
 }
 
+static bool resource_is_equal(void *context, void *other)
+{
+    return context == other;
+}
+
 static void a_resource_of_device_memory_will_do(void **state)
 {
     (void)state;
     static const raffia_resource_ops ops = {.struct_size = sizeof ops,
                                             .allocate = resource_allocate,
                                             .deallocate = resource_deallocate,
-                                            .properties = resource_properties};
+                                            .properties = resource_properties,
+                                            .is_equal = resource_is_equal};
     raffia_model *model;
     load_and_check(&LOAD_OPTIONS(.device = "sim:0", .resource = {&ops, NULL}), &model);
     raffia_model_release(model);
@@ -217,7 +223,7 @@ static void pinned_memory_is_a_destination_as_any_of_the_host(void **state)
         model_file_check(raffia_model_tensor(model, tensors[i].name), tensors[i].offset,
                          tensors[i].bytes, 0);
     raffia_pinned_usage usage;
-    assert_ok(raffia_pinned_query("sim:0", &usage));
+    assert_ok(raffia_device_query_pinned("sim:0", &usage));
     assert_true(usage.registered_bytes >= report->memory_bytes);
     raffia_model_release(model);
 }

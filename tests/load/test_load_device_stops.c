@@ -141,17 +141,22 @@ static raffia_status resource_allocate(void *context, raffia_stream stream, size
     return alignment > 256 ? RAFFIA_ERROR_UNSUPPORTED : sim_driver.mem_alloc(0, bytes, address_p);
 }
 
-static void resource_deallocate(void *context, raffia_stream stream, void *address, size_t bytes,
-                                size_t alignment)
+static raffia_status resource_deallocate(void *context, raffia_stream stream, void *address,
+                                         size_t bytes, size_t alignment)
 {
     (void)stream, (void)context, (void)alignment;
-    (void)!sim_driver.mem_free(0, address, bytes);
+    return sim_driver.mem_free(0, address, bytes);
 }
 
 static unsigned resource_properties(void *context)
 {
     (void)context;
     return RAFFIA_DEVICE_ACCESSIBLE;
+}
+
+static bool resource_is_equal(void *context, void *other)
+{
+    return context == other;
 }
 
 static int lose_device(int fd, off_t offset, size_t *bytes)
@@ -168,7 +173,8 @@ static void a_device_that_is_lost_meanwhile_ends_the_load(void **state)
     static const raffia_resource_ops ops = {.struct_size = sizeof ops,
                                             .allocate = resource_allocate,
                                             .deallocate = resource_deallocate,
-                                            .properties = resource_properties};
+                                            .properties = resource_properties,
+                                            .is_equal = resource_is_equal};
     raffia_model *model = NULL;
     sys_set_read_hook(lose_device);
     raffia_status status =

@@ -315,6 +315,7 @@ static void a11_blocks_move_between_streams(void **state)
     }
     for (int i = 0; i < 2; i++) {
         assert_ok(sim_driver.stream_wait(0, streams[i]));
+        assert_ok(raffia_stream_retire("sim:0", streams[i]));
         assert_ok(sim_driver.stream_destroy(0, streams[i]));
     }
     /* A block that was freed on a stream that is gone can be had again. */
