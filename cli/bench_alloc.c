@@ -67,6 +67,7 @@ enum key {
     KEY_POOL = BENCH_OPTION_FIRST,
     KEY_FIRST,
     KEY_PAIRS,
+    KEY_PINNED,
 };
 
 #define PAIRS_DEFAULT 10000u
@@ -75,6 +76,8 @@ enum key {
 static const struct argp_option option_table[] = {
     {"pool", KEY_POOL, "SIZE", 0, "size of the standing pool (2GiB, or what is free)", 0},
     {"first", KEY_FIRST, "SIZE", 0, "size of the large allocation (1GiB, or the pool's)", 0},
+    {"pinned", KEY_PINNED, "SIZE", 0,
+     "with --device: pinned memory that is built (4GiB, or what is free)", 0},
     {"pairs", KEY_PAIRS, "N", 0, "pairs of one pass (10000)", 0},
     {0},
 };
@@ -88,6 +91,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_FIRST:
         plan->first_bytes = cli_option_size(state, "--first", text, PAIR_STEP_BYTES, BYTES_MAX);
+        return 0;
+    case KEY_PINNED:
+        plan->pinned_bytes = cli_option_size(state, "--pinned", text, PAIR_STEP_BYTES, BYTES_MAX);
         return 0;
     case KEY_PAIRS:
         plan->pairs = cli_option_count(state, "--pairs", text, 1, BENCH_ALLOC_PAIRS_MAX);

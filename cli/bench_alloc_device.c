@@ -106,6 +106,9 @@ static raffia_status choose_sizes(struct bench *bench)
                           "not fit into the %zu bytes that are free on %s",
                           bench->pool_bytes, bench->first_bytes, free_bytes,
                           bench->device.info.name);
+    bench->pinned_bytes = plan->pinned_bytes;
+    if (bench->pinned_bytes)
+        return bench_memory_check(bench->pinned_bytes, "the pinned rows", "--pinned");
     return bench_memory_choose(PINNED_BYTES_MAX, PINNED_SHARE, &bench->pinned_bytes);
 }
 

@@ -15,6 +15,7 @@ struct bench_alloc_plan {
     size_t pool_bytes;  /* of the standing pool; 0 = a quarter of the free memory, at most 2 GiB */
     size_t first_bytes; /* the one large allocation; 0 = 1 GiB, or the pool if that is less */
     size_t pairs;
+    size_t pinned_bytes; /* of the pinned rows; 0 = a quarter of the free memory, at most 4 GiB */
 };
 
 /* Measures; `report` is empty. */

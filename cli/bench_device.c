@@ -49,6 +49,7 @@ raffia_status bench_device_pool(const struct bench_device *device, size_t bytes,
         .name = "bench",
         .pages = RAFFIA_PAGES_TRY,
         .initial_bytes = bytes,
+        .chunk_bytes = bytes,
         .granule = RAFFIA_NONE,
         .flags = RAFFIA_POOL_FIXED,
     };

@@ -15,9 +15,14 @@
 #include "core/text.h"
 
 #include <stdio.h>
+#include <time.h>
 
-/* Copied by one sample of the link: enough for its rate to settle. */
-#define LINK_BYTES ((size_t)2 << 30)
+/* A driver clears memory that it was given back, and its device's link shares its speed meanwhile:
+ * 6 GiB were seen to cost the load behind them 11 ms (performance notes, entry 9). */
+#define SETTLE_NS 200000000
+
+/* Copied by one sample of the link, if the model is as large: enough for its rate to settle. */
+#define LINK_BYTES_MAX ((size_t)2 << 30)
 
 /* Samples of the link in a round; the best of all is what loads are held against. */
 #define LINK_EACH 3u
@@ -34,6 +39,7 @@ struct bench {
     struct load_subject subject;
     unsigned threads;
     size_t copy_bytes; /* of one copy of the staging ring */
+    size_t link_bytes; /* copied by one sample of the link */
     raffia_pool *standing;
     struct bench_row *rows[ROW_COUNT];
     bool direct;           /* the file system allows direct reads */
@@ -57,7 +63,7 @@ static raffia_status make_rows(struct bench *bench)
         const bool split = row == FIRST || row == SECOND || row == COLD;
         if (!made || (split && bench_row_split(made)))
             return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-        made->bytes_each = row == LINK        ? LINK_BYTES
+        made->bytes_each = row == LINK        ? bench->link_bytes
                            : row == COLD_READ ? bench->subject.file_bytes
                                               : raffia_model_bytes(bench->subject.model);
         bench->rows[row] = made;
@@ -81,7 +87,8 @@ static raffia_status measure_link(struct bench *bench, bool warm_up)
         status = raffia_pool_alloc(bench->standing, bench->copy_bytes, 0, &to);
         for (unsigned i = 0; !status && i < LINK_EACH; i++) {
             double started = core_clock_seconds();
-            status = bench_device_copies(&bench->device, to, from, bench->copy_bytes, LINK_BYTES);
+            status =
+                bench_device_copies(&bench->device, to, from, bench->copy_bytes, bench->link_bytes);
             if (!status && !warm_up)
                 bench_row_add(bench->rows[LINK], core_clock_seconds() - started);
         }
@@ -173,6 +180,7 @@ static raffia_status measure_load(struct bench *bench, enum row row, enum purpos
     if (purpose == CHECK)
         status = check_on_device(bench, model);
     raffia_model_release(model);
+    nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
     return status;
 }
 
@@ -282,6 +290,9 @@ static void add_results(struct bench *bench)
 
 static raffia_status run(struct bench *bench)
 {
+    bench->link_bytes =
+        core_max(core_min(LINK_BYTES_MAX, (size_t)raffia_model_bytes(bench->subject.model)),
+                 bench->copy_bytes);
     raffia_status status = make_rows(bench);
     if (!status)
         status = bench_device_pool(&bench->device, raffia_model_bytes_needed(bench->subject.model),

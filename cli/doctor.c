@@ -4,6 +4,7 @@
 #include "cli/doctor.h"
 
 #include "cli/command.h"
+#include "cli/doctor_gpu.h"
 #include "cli/fail.h"
 #include "cli/json.h"
 #include "cli/options.h"
@@ -17,7 +18,9 @@
 static const char documentation[] =
     "Looks at this machine, its control groups and this process, says which huge pages can be had, "
     "why not more, and gives the command that changes it. Then it tries: one page of each kind and "
-    "size is made, mapped, read back from the kernel and given back.\n"
+    "size is made, mapped, read back from the kernel and given back; of each GPU one page, and "
+    "host "
+    "memory is pinned for it.\n"
     "\v"
     "It changes nothing. Commands with sudo are for you to judge: each changes the whole machine "
     "until the next boot.\n\n"
@@ -41,6 +44,7 @@ struct examination {
     struct doctor_findings findings;
     size_t trial_count;
     struct doctor_trial trials[RAFFIA_PAGE_SIZES_MAX];
+    struct doctor_gpus gpus;
 };
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -72,6 +76,7 @@ static raffia_status examine(struct examination *examination)
     doctor_judge(&examination->facts, &examination->features, &examination->findings);
     for (size_t i = 0; i < info.page_count; i++)
         doctor_try_page(host, info.pages[i], &examination->trials[examination->trial_count++]);
+    doctor_gpus_examine(&examination->gpus);
     return RAFFIA_OK;
 }
 
@@ -129,6 +134,7 @@ static void print_text(const struct examination *examination)
     printf("\nWhat it does: one page of each kind, tried now\n");
     for (size_t i = 0; i < examination->trial_count; i++)
         print_trial(&examination->trials[i]);
+    doctor_gpus_print(&examination->gpus);
     const struct doctor_trial *best = best_trial(examination);
     char kind[PAGE_TEXT_MAX];
     if (best)
@@ -246,6 +252,7 @@ static raffia_status print_json(const struct examination *examination)
     for (size_t i = 0; i < examination->trial_count; i++)
         cli_json_append(trials, json_trial(&examination->trials[i]));
     cli_json_set(root, "trials", trials);
+    cli_json_set(root, "gpus", doctor_gpus_json(&examination->gpus));
     cli_json_flag(root, "huge_pages", best_trial(examination) != NULL);
     return cli_json_print(root);
 }

@@ -105,7 +105,8 @@ typedef struct raffia_load_options {
     /* How. */
     raffia_reader reader;
     unsigned threads;          /**< reader threads; 0 = the setting `threads`: one for each CPU,
-                                    at most 16, or 12 where the CPU cannot touch the memory. Fewer
+                                    at most 16; one in eight is left to the device's driver
+                                    where the CPU cannot touch the memory. Fewer
                                     where the budget demands it; at most 1024 */
     size_t budget_bytes;       /**< bound on staging memory; 0 = the setting `load_budget`,
                                     64 MiB; at least 64 KiB. Memory that the CPU cannot touch is

@@ -108,12 +108,12 @@ static raffia_status prepare_way(raffia_model *model, const raffia_load_options 
         model->report.context_seconds = 0;
         if (options->reader != RAFFIA_READER_BUFFERED)
             load_options_fit_room(options, room_for_staging());
-        return load_plan_cut(&model->plan, options->window_bytes);
+        return load_plan_cut(&model->plan, options->window_bytes, options->window_bytes);
     }
     model->shape = load_options_shape(given, options, room_for_staging());
     raffia_status status = load_ring_open(model->destination.device, &model->shape, ring_p);
     if (!status)
-        status = load_plan_cut(&model->plan, model->shape.slot_bytes);
+        status = load_plan_cut(&model->plan, model->shape.first_bytes, model->shape.slot_bytes);
     if (status) {
         staging_close(*ring_p);
         *ring_p = NULL;

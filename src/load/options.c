@@ -149,8 +149,12 @@ raffia_status load_options_resolve(const raffia_load_options *given, raffia_load
     return resolve_staging(resolved);
 }
 
-/* So many readers fill a link that a GPU hangs on; more only take turns at the memory. */
-#define RING_THREADS_MAX 12u
+/* One reader for each CPU but one in so many, which are left to the driver and to the caller. */
+#define RING_CPUS_SPARED 8u
+
+/* The first slot is filled to this part, and each after it twice as far: the link has something to
+ * do before a whole slot is full. */
+#define RING_FIRST_PART 8u
 
 /* One read into a slot, unless the caller says otherwise: long enough to be cheap, short enough for
  * all readers to share a slot. */
@@ -165,7 +169,7 @@ static unsigned ring_threads(const raffia_load_options *asked)
     unsigned threads = core_thread_count(asked->threads);
     if (asked->threads || core_setting_given(CORE_SETTING_THREADS))
         return threads;
-    return (unsigned)core_min(threads, RING_THREADS_MAX);
+    return threads - threads / RING_CPUS_SPARED;
 }
 
 struct load_shape load_options_shape(const raffia_load_options *given,
@@ -181,6 +185,8 @@ struct load_shape load_options_shape(const raffia_load_options *given,
                     core_align_down(budget / 2, LOAD_STAGING_UNIT));
     shape.slot_bytes = core_max(slot, LOAD_STAGING_UNIT);
     shape.slot_count = (unsigned)core_max(core_min(budget / shape.slot_bytes, RING_SLOTS_MAX), 1);
+    shape.first_bytes = core_max(
+        core_align_down(shape.slot_bytes / RING_FIRST_PART, LOAD_STAGING_UNIT), LOAD_STAGING_UNIT);
     size_t piece =
         asked.window_bytes
             ? asked.window_bytes

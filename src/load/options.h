@@ -27,8 +27,9 @@ void load_options_fit_room(raffia_load_options *options, size_t room);
 
 /* How data goes through a ring to memory that the CPU cannot touch. */
 struct load_shape {
-    size_t slot_bytes; /* a multiple of LOAD_STAGING_UNIT, as is the next */
+    size_t slot_bytes; /* a multiple of LOAD_STAGING_UNIT, as are the next two */
     size_t piece_bytes;
+    size_t first_bytes; /* of the first slot: a short one, so that the link is not kept waiting */
     unsigned slot_count;
     unsigned threads;
 };

@@ -134,10 +134,12 @@ static raffia_status open_window(struct load_plan *plan, struct gathering *gathe
     return RAFFIA_OK;
 }
 
-raffia_status load_plan_cut(struct load_plan *plan, size_t window_bytes)
+raffia_status load_plan_cut(struct load_plan *plan, size_t first_bytes, size_t window_bytes)
 {
-    assert(window_bytes && window_bytes % LOAD_STAGING_UNIT == 0 && !plan->windows);
+    assert(first_bytes && first_bytes % LOAD_STAGING_UNIT == 0 && first_bytes <= window_bytes);
+    assert(window_bytes % LOAD_STAGING_UNIT == 0 && !plan->windows);
     struct gathering gathering = {0};
+    size_t next_bytes = first_bytes;
     struct load_cursor cursor = {0};
     while (cursor.item < plan->item_count) {
         struct load_cursor start = cursor;
@@ -145,9 +147,10 @@ raffia_status load_plan_cut(struct load_plan *plan, size_t window_bytes)
         size_t file = plan->items[piece.item].file;
         if (!can_join(&gathering, file, piece.file_offset)) {
             raffia_status status =
-                open_window(plan, &gathering, file, piece.file_offset, start, window_bytes);
+                open_window(plan, &gathering, file, piece.file_offset, start, next_bytes);
             if (status)
                 return status;
+            next_bytes = core_min(2 * next_bytes, window_bytes);
         }
         if (piece.bytes > gathering.limit - piece.file_offset) {
             cursor = start;

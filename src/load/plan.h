@@ -68,11 +68,12 @@ struct load_plan {
 raffia_status load_plan_make(const struct load_selection *selection, struct load_plan *plan);
 
 /*
- * Cuts the files into windows. `window_bytes` is a multiple of LOAD_STAGING_UNIT; a window,
- * extended to multiples of that unit at both ends, is never longer. To be called once there is
- * memory for the tensors: the number of windows grows with what a file's header claims.
+ * Cuts the files into windows. Both sizes are multiples of LOAD_STAGING_UNIT; a window, extended to
+ * multiples of that unit at both ends, is never longer than `window_bytes`, the first not longer
+ * than `first_bytes`, and each not longer than twice the limit of the one before. To be called once
+ * there is memory for the tensors: the number of windows grows with what a file's header claims.
  */
-raffia_status load_plan_cut(struct load_plan *plan, size_t window_bytes);
+raffia_status load_plan_cut(struct load_plan *plan, size_t first_bytes, size_t window_bytes);
 
 /* The piece at the cursor, which must not be at the end, cut before `end` of its file; moves the
  * cursor behind it. */

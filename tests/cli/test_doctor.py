@@ -19,7 +19,7 @@ def test_nothing_is_to_be_fixed_where_all_is_well():
 
 def test_it_looks_and_tries():
     report = raffia("doctor", "--json").json
-    assert set(report) == {"facts", "findings", "trials", "huge_pages"}
+    assert set(report) == {"facts", "findings", "trials", "gpus", "huge_pages"}
     assert report["facts"]["kernel"] == os.uname().release
     assert report["facts"]["base_page_size"] == os.sysconf("SC_PAGESIZE")
     for finding in report["findings"]:
@@ -57,3 +57,16 @@ def test_pages_that_are_set_aside_are_found():
 
 def test_it_takes_no_arguments():
     raffia("doctor", "me", expect=USAGE)
+
+
+def test_gpus_are_told_or_why_there_are_none():
+    gpus = raffia("doctor", "--json").json["gpus"]
+    assert gpus["devices"] == [] and "RAFFIA_CUDA_LIBRARY" in gpus["why"]
+    fake = {"RAFFIA_CUDA_LIBRARY": os.environ["FAKE_CUDA_LIBRARY"]}
+    gpus = raffia("doctor", "--json", env=fake).json["gpus"]
+    assert gpus["why"] == "" and gpus["devices"]
+    for gpu in gpus["devices"]:
+        assert gpu["name"].startswith("cuda:") and gpu["model"].startswith("Fake GPU")
+        assert gpu["free_bytes"] <= gpu["total_bytes"]
+        assert gpu["page_ok"] and not gpu["page_verified"] and gpu["pinning_ok"]
+    assert "cuda:0: host memory can be pinned" in raffia("doctor", env=fake).out

@@ -161,7 +161,8 @@ static void a_ring_has_four_slots_by_default(void **state)
     struct load_shape shape = shape_of(LOAD_OPTIONS(.threads = 0), SIZE_MAX);
     assert_int_equal(shape.slot_bytes, 16 * MIB);
     assert_int_equal(shape.slot_count, 4);
-    assert_in_range(shape.threads, 1, 12);
+    assert_in_range(shape.threads, 1, 14);
+    assert_in_range(shape.first_bytes, LOAD_STAGING_UNIT, shape.slot_bytes);
     assert_in_range(shape.piece_bytes, MIB, 2 * MIB);
 }
 

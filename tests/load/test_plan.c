@@ -37,7 +37,7 @@ static void set(struct fixture *fixture, size_t i, size_t file, uint64_t offset,
 static void plan_and_cut(const struct fixture *fixture, size_t window_bytes, struct load_plan *plan)
 {
     assert_ok(load_plan_make(&fixture->selection, plan));
-    assert_ok(load_plan_cut(plan, window_bytes));
+    assert_ok(load_plan_cut(plan, window_bytes, window_bytes));
 }
 
 static void drop(struct fixture *fixture)
@@ -131,6 +131,23 @@ static void a_model_beyond_the_address_space_is_refused(void **state)
     drop(&fixture);
 }
 
+static void the_first_windows_are_short(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    struct load_plan plan;
+    make(&fixture, 1);
+    set(&fixture, 0, 0, 1000, 64 * MIB);
+    assert_ok(load_plan_make(&fixture.selection, &plan));
+    assert_ok(load_plan_cut(&plan, 2 * MIB, 16 * MIB));
+    static const size_t ends[] = {2 * MIB, 6 * MIB, 14 * MIB, 30 * MIB, 46 * MIB, 62 * MIB};
+    assert_int_equal(plan.window_count, 7);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        assert_int_equal(plan.windows[i].file_offset + plan.windows[i].bytes, ends[i]);
+    load_plan_free(&plan);
+    drop(&fixture);
+}
+
 /* Every byte of every item is in exactly one window, in order, and windows keep their promises. */
 static void check_windows(const struct load_plan *plan, size_t window_bytes)
 {
@@ -218,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hundred_thousand_small_tensors_take_few_windows),
+        cmocka_unit_test(the_first_windows_are_short),
         cmocka_unit_test(long_tensors_agree_with_the_file_where_they_can),
         cmocka_unit_test(long_tensors_are_cut_at_round_offsets),
         cmocka_unit_test(gaps_of_a_page_or_more_are_not_read),

@@ -46,7 +46,7 @@ static int open_fixture(void **state)
     assert_ok(catalog_open(path.text, NULL, &fixture.catalog));
     assert_ok(load_select(fixture.catalog, &options, &fixture.selection));
     assert_ok(load_plan_make(&fixture.selection, &fixture.plan));
-    assert_ok(load_plan_cut(&fixture.plan, WINDOW_BYTES));
+    assert_ok(load_plan_cut(&fixture.plan, WINDOW_BYTES, WINDOW_BYTES));
     assert_ok(load_source_init(&fixture.source, fixture.catalog, &fixture.plan));
     fixture.source.staging_bytes = WINDOW_BYTES;
     fixture.memory = test_memory_take(fixture.plan.needed, 4096, 0);

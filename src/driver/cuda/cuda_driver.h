@@ -23,4 +23,11 @@ extern const struct driver cuda_driver;
  */
 bool cuda_is_present(void);
 
+/* Room for an address on the PCI bus. */
+#define CUDA_PCI_ID_MAX 32
+
+/* Where a device is on the bus, as the kernel's files name it ("0000:17:00.0"); "" if the driver
+ * cannot tell. */
+raffia_status cuda_device_pci_id(int index, char id[static CUDA_PCI_ID_MAX]);
+
 #endif

@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PCI_ID_MAX 32
-
 raffia_status cuda_devices(int *count_p)
 {
     if (cuda_is_forked())
@@ -28,14 +26,30 @@ raffia_status cuda_devices(int *count_p)
     }
 }
 
+/* The device's address on the bus, as the kernel writes it; "" if it cannot be told. */
+static void read_pci_id(CUdevice handle, char id[static CUDA_PCI_ID_MAX])
+{
+    id[0] = '\0';
+    if (cuda_library.cuDeviceGetPCIBusId(id, CUDA_PCI_ID_MAX, handle))
+        id[0] = '\0';
+    for (char *c = id; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+}
+
+raffia_status cuda_device_pci_id(int index, char id[static CUDA_PCI_ID_MAX])
+{
+    CUdevice handle;
+    raffia_status status = cuda_device_handle(index, &handle);
+    if (!status)
+        read_pci_id(handle, id);
+    return status;
+}
+
 /* By the kernel's word; -1 where it has none, as in a virtual machine. */
 static int numa_node(CUdevice handle)
 {
-    char id[PCI_ID_MAX] = "", path[96], text[32];
-    if (cuda_library.cuDeviceGetPCIBusId(id, sizeof id, handle))
-        return -1;
-    for (char *c = id; *c; c++)
-        *c = (char)tolower((unsigned char)*c);
+    char id[CUDA_PCI_ID_MAX], path[96], text[32];
+    read_pci_id(handle, id);
     snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", id);
     if (sys_read_text(path, text, sizeof text) <= 0)
         return -1;
