@@ -5,176 +5,14 @@
 #include "core/memory.h"
 #include "core/options.h"
 #include "core/text.h"
-#include "resource/adaptor.h"
-#include "resource/order.h"
-#include "space/space.h"
+#include "resource/arena.h"
 
 #include <raffia/resources.h>
 
-#include <assert.h>
-#include <pthread.h>
 #include <stdio.h>
-
-#define UNIT       ((size_t)RAFFIA_DEFAULT_ALIGNMENT)
-#define SUPERBLOCK ((size_t)1 << 20)
-#define LOCALS_MAX 256u
 
 /* What every allocator gives in one piece on any machine this runs on: the default is not more. */
 #define DEFAULT_MAX ((size_t)64 << 30)
-
-/* The arena of one stream: superblocks out of the whole, cut up by a space of their own. */
-struct local {
-    uint64_t stream_id;
-    struct space *space;
-    struct resource_mark mark; /* of the last free on its stream */
-};
-
-struct arena_resource {
-    struct resource_adaptor adaptor;
-    struct resource_order order;
-    char *base;
-    size_t bytes, alignment; /* as asked of upstream */
-
-    pthread_mutex_t gathering; /* one thread at a time waits for streams; taken before the other */
-    pthread_mutex_t lock;      /* of what follows; under it nothing is waited for */
-    struct space *whole;
-    uint16_t *owners; /* for each superblock: the local it belongs to, plus one; 0: none */
-    unsigned local_count;
-    struct local locals[LOCALS_MAX];
-};
-
-/* ---- locals; lock held ---------------------------------------------------------------------- */
-
-static struct local *find_local(struct arena_resource *self, uint64_t stream_id)
-{
-    for (unsigned i = 0; i < self->local_count; i++)
-        if (self->locals[i].stream_id == stream_id)
-            return &self->locals[i];
-    return NULL;
-}
-
-/* NULL with a failure, or if there are too many: then the whole serves. */
-static raffia_status need_local(struct arena_resource *self, uint64_t stream_id,
-                                struct local **local_p)
-{
-    *local_p = find_local(self, stream_id);
-    if (*local_p || self->local_count == LOCALS_MAX)
-        return RAFFIA_OK;
-    const struct space_options options = {.range_bytes = self->bytes, .granule = UNIT};
-    struct local *local = &self->locals[self->local_count];
-    raffia_status status = space_create(&options, &local->space);
-    if (status)
-        return status;
-    local->stream_id = stream_id;
-    self->local_count++;
-    *local_p = local;
-    return RAFFIA_OK;
-}
-
-/* Gives a local one superblock more. OUT_OF_MEMORY. */
-static raffia_status add_superblock(struct arena_resource *self, struct local *local)
-{
-    const struct space_request request = {.bytes = SUPERBLOCK, .alignment = SUPERBLOCK};
-    struct space_block block;
-    raffia_status status = space_allocate(self->whole, &request, &block);
-    if (status)
-        return status;
-    status = space_add(local->space, block.offset, SUPERBLOCK);
-    if (status) {
-        (void)space_free(self->whole, block.handle);
-        return status;
-    }
-    self->owners[block.offset / SUPERBLOCK] = (uint16_t)(local - self->locals + 1);
-    return RAFFIA_OK;
-}
-
-/* Takes back superblocks of which nothing is in use, and that no stream may still use. */
-static void gather_free(struct arena_resource *self)
-{
-    for (size_t i = 0; i < self->bytes / SUPERBLOCK; i++) {
-        struct local *local = self->owners[i] ? &self->locals[self->owners[i] - 1] : NULL;
-        size_t unused;
-        if (!local || local->mark.pending ||
-            !space_is_free(local->space, i * SUPERBLOCK, SUPERBLOCK) ||
-            space_remove(local->space, i * SUPERBLOCK, SUPERBLOCK))
-            continue;
-        self->owners[i] = 0;
-        raffia_status status = space_free_held(self->whole, i * SUPERBLOCK, &unused);
-        assert(!status);
-        (void)status;
-    }
-}
-
-static struct space *space_of(struct arena_resource *self, size_t offset)
-{
-    const unsigned owner =
-        offset / SUPERBLOCK < self->bytes / SUPERBLOCK ? self->owners[offset / SUPERBLOCK] : 0;
-    return owner ? self->locals[owner - 1].space : self->whole;
-}
-
-/* ---- allocation ----------------------------------------------------------------------------- */
-
-static raffia_status place(struct arena_resource *self, uint64_t stream_id,
-                           const struct space_request *request, size_t *offset_p)
-{
-    struct space_block block;
-    struct local *local = NULL;
-    raffia_status status = RAFFIA_OK;
-    pthread_mutex_lock(&self->lock);
-    if (request->bytes <= SUPERBLOCK && request->alignment <= SUPERBLOCK)
-        status = need_local(self, stream_id, &local);
-    if (!status)
-        status = space_allocate(local ? local->space : self->whole, request, &block);
-    if (local && status == RAFFIA_ERROR_OUT_OF_MEMORY) {
-        status = add_superblock(self, local);
-        if (!status)
-            status = space_allocate(local->space, request, &block);
-        else if (status == RAFFIA_ERROR_OUT_OF_MEMORY)
-            /* What is left of the whole may be less than a superblock. */
-            status = space_allocate(self->whole, request, &block);
-    }
-    pthread_mutex_unlock(&self->lock);
-    if (!status)
-        *offset_p = block.offset;
-    return status;
-}
-
-/* Waits for the mark of one local, without the lock. Marks made meanwhile stay. */
-static raffia_status settle(struct arena_resource *self, unsigned i)
-{
-    struct resource_mark mark = {0};
-    pthread_mutex_lock(&self->lock);
-    if (i < self->local_count && self->locals[i].mark.pending) {
-        /* What is not done counts as pending all the while. */
-        mark = self->locals[i].mark;
-        self->locals[i].mark.event = NULL;
-    }
-    pthread_mutex_unlock(&self->lock);
-    if (!mark.event)
-        return RAFFIA_OK;
-    raffia_status status = resource_order_wait(&self->order, &mark);
-    pthread_mutex_lock(&self->lock);
-    if (!self->locals[i].mark.event) {
-        self->locals[i].mark = mark;
-        mark = (struct resource_mark){0};
-    }
-    pthread_mutex_unlock(&self->lock);
-    resource_order_end(&self->order, &mark);
-    return status;
-}
-
-static raffia_status gather(struct arena_resource *self)
-{
-    raffia_status status = RAFFIA_OK;
-    pthread_mutex_lock(&self->gathering);
-    for (unsigned i = 0; self->order.asynchronous && i < LOCALS_MAX && !status; i++)
-        status = settle(self, i);
-    pthread_mutex_lock(&self->lock);
-    gather_free(self);
-    pthread_mutex_unlock(&self->lock);
-    pthread_mutex_unlock(&self->gathering);
-    return status;
-}
 
 static raffia_status refuse(struct arena_resource *self, size_t bytes)
 {
@@ -212,11 +50,11 @@ static raffia_status arena_allocate(void *context, raffia_stream stream, size_t 
                           "an arena whose memory is aligned to %zu cannot align to %zu",
                           self->alignment, alignment);
     const struct space_request request = {.bytes = bytes, .alignment = alignment};
-    status = place(self, id, &request, &offset);
+    status = arena_place(self, id, &request, &offset);
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY) {
-        status = gather(self);
+        status = arena_gather(self);
         if (!status)
-            status = place(self, id, &request, &offset);
+            status = arena_place(self, id, &request, &offset);
     }
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY)
         return refuse(self, bytes);
@@ -243,7 +81,7 @@ static bool find_block(struct arena_resource *self, size_t offset, struct space 
 {
     if (offset >= self->bytes)
         return false;
-    *space_p = space_of(self, offset);
+    *space_p = arena_space_of(self, offset);
     return !space_find(*space_p, offset, block) && block->state == SPACE_HELD;
 }
 
@@ -265,7 +103,7 @@ static raffia_status arena_deallocate(void *context, raffia_stream stream, void 
     const size_t offset = (uintptr_t)address - (uintptr_t)self->base;
     pthread_mutex_lock(&self->lock);
     const bool good = find_block(self, offset, &space, &block);
-    struct local *local = find_local(self, id);
+    struct arena_local *local = arena_find_local(self, id);
     const bool own = good && local && local->space == space;
     const bool by_event = self->order.asynchronous &&
                           (self->order.device.driver->capabilities & DRIVER_REUSE_BY_EVENT) != 0;
@@ -300,7 +138,7 @@ static raffia_status arena_find(void *context, const void *address, raffia_block
         return resource_refuse_inherited(&self->adaptor.base);
     pthread_mutex_lock(&self->lock);
     const bool live = offset < self->bytes &&
-                      !space_containing(space_of(self, offset), offset, &block) &&
+                      !space_containing(arena_space_of(self, offset), offset, &block) &&
                       block.state == SPACE_HELD;
     pthread_mutex_unlock(&self->lock);
     if (!live)
@@ -331,8 +169,8 @@ struct walk {
 static bool visit(void *context, const struct space_block *block)
 {
     struct walk *walk = context;
-    const bool is_superblock =
-        walk->space == walk->self->whole && space_of(walk->self, block->offset) != walk->space;
+    const bool is_superblock = walk->space == walk->self->whole &&
+                               arena_space_of(walk->self, block->offset) != walk->space;
     if (block->state != SPACE_HELD || is_superblock)
         return true;
     const raffia_block shown =
@@ -414,11 +252,11 @@ static void arena_destroy(struct raffia_resource *resource)
 static raffia_status take_memory(struct arena_resource *self)
 {
     void *base = NULL;
-    self->alignment = SUPERBLOCK;
+    self->alignment = ARENA_SUPERBLOCK;
     raffia_status status =
         resource_adaptor_allocate(&self->adaptor, NULL, self->bytes, self->alignment, &base);
     if (status == RAFFIA_ERROR_INVALID_ARGUMENT || status == RAFFIA_ERROR_UNSUPPORTED) {
-        self->alignment = UNIT;
+        self->alignment = ARENA_UNIT;
         status =
             resource_adaptor_allocate(&self->adaptor, NULL, self->bytes, self->alignment, &base);
     }
@@ -429,8 +267,8 @@ static raffia_status take_memory(struct arena_resource *self)
 
 static raffia_status set_up(struct arena_resource *self)
 {
-    const struct space_options options = {.range_bytes = self->bytes, .granule = UNIT};
-    self->owners = core_calloc(self->bytes / SUPERBLOCK, sizeof *self->owners);
+    const struct space_options options = {.range_bytes = self->bytes, .granule = ARENA_UNIT};
+    self->owners = core_calloc(self->bytes / ARENA_SUPERBLOCK, sizeof *self->owners);
     if (!self->owners)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     raffia_status status = space_create(&options, &self->whole);
@@ -469,8 +307,8 @@ raffia_status raffia_arena_resource_create(raffia_resource_ref upstream,
     pthread_mutex_init(&self->lock, NULL);
     if (!o.arena_bytes)
         status = default_bytes(&self->order, &o.arena_bytes);
-    self->bytes = core_align_down(o.arena_bytes, UNIT);
-    if (!status && self->bytes < SUPERBLOCK)
+    self->bytes = core_align_down(o.arena_bytes, ARENA_UNIT);
+    if (!status && self->bytes < ARENA_SUPERBLOCK)
         status =
             core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                        "an arena of %zu bytes is too small: the least is 1 MiB", o.arena_bytes);

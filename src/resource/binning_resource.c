@@ -155,6 +155,8 @@ static bool binning_upstream(void *context, size_t index, raffia_resource_ref *r
         *ref_p = self->adaptor.upstream;
         return true;
     }
+    if (resource_is_inherited(&self->adaptor.base)) /* and maybe its lock is held for ever */
+        return false;
     pthread_rwlock_rdlock(&self->lock);
     const bool exists = index <= self->bin_count;
     if (exists)
@@ -166,6 +168,10 @@ static bool binning_upstream(void *context, size_t index, raffia_resource_ref *r
 static void binning_describe(void *context, char *buffer, size_t capacity)
 {
     struct binning_resource *self = context;
+    if (resource_is_inherited(&self->adaptor.base)) {
+        snprintf(buffer, capacity, "binning resource, of another process");
+        return;
+    }
     pthread_rwlock_rdlock(&self->lock);
     const size_t count = self->bin_count;
     pthread_rwlock_unlock(&self->lock);

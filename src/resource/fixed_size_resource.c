@@ -7,165 +7,28 @@
 #include "core/memory.h"
 #include "core/options.h"
 #include "core/text.h"
-#include "resource/adaptor.h"
-#include "resource/order.h"
+#include "resource/fixed_blocks.h"
 
 #include <raffia/resources.h>
 
-#include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 
 #define BLOCK_DEFAULT  ((size_t)1 << 20)
 #define BLOCKS_DEFAULT ((size_t)128)
 #define UNIT           ((size_t)RAFFIA_DEFAULT_ALIGNMENT)
 
-struct block {
-    struct block *next; /* in the list of free ones */
-    char *address;
-    bool live;
-    struct resource_mark mark; /* of its last use */
-};
-
-struct chunk {
-    char *base;
-    struct block *blocks;
-};
-
-struct fixed_size_resource {
-    struct resource_adaptor adaptor;
-    struct resource_order order;
-    size_t block_bytes, blocks_per_chunk;
-    size_t alignment; /* that every block has */
-
-    pthread_mutex_t growth; /* one grower at a time; held during calls to upstream */
-    pthread_mutex_t lock;   /* of what follows; taken after the other */
-    struct block *first, *last;
-    struct chunk *chunks; /* in order of address */
-    size_t chunk_count;
-};
-
-/* ---- the list of free blocks; lock held ----------------------------------------------------- */
-
-static void append(struct fixed_size_resource *self, struct block *block)
-{
-    block->next = NULL;
-    block->live = false;
-    if (self->last)
-        self->last->next = block;
-    else
-        self->first = block;
-    self->last = block;
-}
-
-static void put_first(struct fixed_size_resource *self, struct block *block)
-{
-    block->next = self->first;
-    block->live = false;
-    self->first = block;
-    if (!self->last)
-        self->last = block;
-}
-
-static struct block *take_first(struct fixed_size_resource *self)
-{
-    struct block *block = self->first;
-    if (block) {
-        self->first = block->next;
-        if (!self->first)
-            self->last = NULL;
-        block->live = true;
-    }
-    return block;
-}
-
-/* ---- chunks --------------------------------------------------------------------------------- */
-
-static size_t chunk_bytes(const struct fixed_size_resource *self)
-{
-    return self->block_bytes * self->blocks_per_chunk;
-}
-
-/* Lock held. The first chunk that begins behind the address. */
-static size_t chunk_behind(const struct fixed_size_resource *self, const char *address)
-{
-    size_t low = 0, high = self->chunk_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (self->chunks[middle].base > address)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
-/* Lock held. The block the address is in, or NULL. */
-static struct block *block_at(const struct fixed_size_resource *self, const void *address)
-{
-    const char *at = address;
-    const size_t behind = chunk_behind(self, at);
-    if (behind == 0)
-        return NULL;
-    const struct chunk *chunk = &self->chunks[behind - 1];
-    const size_t offset = (size_t)(at - chunk->base);
-    return offset < chunk_bytes(self) ? &chunk->blocks[offset / self->block_bytes] : NULL;
-}
-
-/* Lock held. */
-static raffia_status insert(struct fixed_size_resource *self, const struct chunk *chunk)
-{
-    struct chunk *chunks =
-        core_reallocate(self->chunks, self->chunk_count + 1, sizeof *self->chunks);
-    if (!chunks)
-        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    self->chunks = chunks;
-    const size_t at = chunk_behind(self, chunk->base);
-    memmove(&chunks[at + 1], &chunks[at], (self->chunk_count - at) * sizeof *chunks);
-    chunks[at] = *chunk;
-    self->chunk_count++;
-    for (size_t i = 0; i < self->blocks_per_chunk; i++) {
-        chunk->blocks[i].address = chunk->base + i * self->block_bytes;
-        append(self, &chunk->blocks[i]);
-    }
-    return RAFFIA_OK;
-}
-
-/* Growth lock held. */
-static raffia_status grow(struct fixed_size_resource *self, raffia_stream stream)
-{
-    struct chunk chunk = {.blocks = core_calloc(self->blocks_per_chunk, sizeof *chunk.blocks)};
-    if (!chunk.blocks)
-        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    void *base = NULL;
-    raffia_status status = resource_adaptor_allocate(&self->adaptor, stream, chunk_bytes(self),
-                                                     self->alignment, &base);
-    if (!status) {
-        chunk.base = base;
-        pthread_mutex_lock(&self->lock);
-        status = insert(self, &chunk);
-        pthread_mutex_unlock(&self->lock);
-        if (status)
-            (void)resource_adaptor_deallocate(&self->adaptor, stream, base, chunk_bytes(self),
-                                              self->alignment);
-    }
-    if (status)
-        core_free(chunk.blocks);
-    return status;
-}
-
 /* ---- blocks --------------------------------------------------------------------------------- */
 
-static struct block *take(struct fixed_size_resource *self)
+static struct fixed_block *take(struct fixed_size_resource *self)
 {
     pthread_mutex_lock(&self->lock);
-    struct block *block = take_first(self);
+    struct fixed_block *block = fixed_blocks_take(self);
     pthread_mutex_unlock(&self->lock);
     return block;
 }
 
 static raffia_status take_or_grow(struct fixed_size_resource *self, raffia_stream stream,
-                                  struct block **block_p)
+                                  struct fixed_block **block_p)
 {
     raffia_status status = RAFFIA_OK;
     *block_p = take(self);
@@ -174,7 +37,7 @@ static raffia_status take_or_grow(struct fixed_size_resource *self, raffia_strea
     pthread_mutex_lock(&self->growth);
     /* Others may take what was added before this thread can. */
     while (!status && !(*block_p = take(self)))
-        status = grow(self, stream);
+        status = fixed_blocks_grow(self, stream);
     pthread_mutex_unlock(&self->growth);
     return status;
 }
@@ -198,7 +61,7 @@ static raffia_status fixed_size_allocate(void *context, raffia_stream stream, si
                                          size_t alignment, void **address_p)
 {
     struct fixed_size_resource *self = context;
-    struct block *block;
+    struct fixed_block *block;
     if (resource_is_inherited(&self->adaptor.base))
         return resource_refuse_inherited(&self->adaptor.base);
     raffia_status status = check_request(self, bytes, alignment);
@@ -216,7 +79,7 @@ static raffia_status fixed_size_allocate(void *context, raffia_stream stream, si
     status = resource_order_join(&self->order, stream, &block->mark);
     if (status) {
         pthread_mutex_lock(&self->lock);
-        put_first(self, block);
+        fixed_blocks_put_first(self, block);
         pthread_mutex_unlock(&self->lock);
         return status;
     }
@@ -242,7 +105,7 @@ static raffia_status fixed_size_deallocate(void *context, raffia_stream stream, 
     if (!address || resource_is_inherited(&self->adaptor.base))
         return RAFFIA_OK;
     pthread_mutex_lock(&self->lock);
-    struct block *block = block_at(self, address);
+    struct fixed_block *block = fixed_blocks_at(self, address);
     const bool good =
         block && block->live && block->address == address && bytes <= self->block_bytes;
     if (good)
@@ -255,7 +118,7 @@ static raffia_status fixed_size_deallocate(void *context, raffia_stream stream, 
     if (status)
         block->live = true;
     else
-        append(self, block);
+        fixed_blocks_append(self, block);
     pthread_mutex_unlock(&self->lock);
     if (!status)
         resource_drop(&self->adaptor.base);
@@ -268,7 +131,7 @@ static raffia_status fixed_size_find(void *context, const void *address, raffia_
     if (resource_is_inherited(&self->adaptor.base))
         return resource_refuse_inherited(&self->adaptor.base);
     pthread_mutex_lock(&self->lock);
-    const struct block *block = block_at(self, address);
+    const struct fixed_block *block = fixed_blocks_at(self, address);
     const bool live = block && block->live;
     if (live)
         *found = resource_live_block(block->address, self->block_bytes, self->block_bytes);
@@ -296,7 +159,7 @@ static raffia_status fixed_size_walk(void *context, raffia_block_visitor visitor
     pthread_mutex_lock(&self->lock);
     for (size_t c = 0; c < self->chunk_count && wanted; c++)
         for (size_t i = 0; i < self->blocks_per_chunk && wanted; i++) {
-            const struct block *block = &self->chunks[c].blocks[i];
+            const struct fixed_block *block = &self->chunks[c].blocks[i];
             const raffia_block shown =
                 resource_live_block(block->address, self->block_bytes, self->block_bytes);
             wanted = !block->live || visitor(argument, &shown);
@@ -334,12 +197,12 @@ bool resource_fixed_size_contains(raffia_resource_ref ref, const void *address)
         return false;
     struct fixed_size_resource *self = ref.context;
     pthread_mutex_lock(&self->lock);
-    const bool contains = block_at(self, address) != NULL;
+    const bool contains = fixed_blocks_at(self, address) != NULL;
     pthread_mutex_unlock(&self->lock);
     return contains;
 }
 
-static void free_chunk(struct fixed_size_resource *self, const struct chunk *chunk)
+static void free_chunk(struct fixed_size_resource *self, const struct fixed_chunk *chunk)
 {
     raffia_status status = RAFFIA_OK;
     for (size_t i = 0; i < self->blocks_per_chunk; i++) {
@@ -348,10 +211,11 @@ static void free_chunk(struct fixed_size_resource *self, const struct chunk *chu
         resource_order_end(&self->order, &chunk->blocks[i].mark);
     }
     if (!status)
-        resource_adaptor_give_back(&self->adaptor, chunk->base, chunk_bytes(self), self->alignment);
+        resource_adaptor_give_back(&self->adaptor, chunk->base, fixed_blocks_chunk_bytes(self),
+                                   self->alignment);
     else
-        core_log_error("%zu bytes at %p are lost: %s", chunk_bytes(self), (void *)chunk->base,
-                       raffia_last_error());
+        core_log_error("%zu bytes at %p are lost: %s", fixed_blocks_chunk_bytes(self),
+                       (void *)chunk->base, raffia_last_error());
     core_free(chunk->blocks);
 }
 
@@ -400,7 +264,7 @@ raffia_status raffia_fixed_size_resource_create(raffia_resource_ref upstream,
     self->alignment = alignment_of(block_bytes);
     pthread_mutex_init(&self->growth, NULL);
     pthread_mutex_init(&self->lock, NULL);
-    status = o.lazy ? RAFFIA_OK : grow(self, NULL);
+    status = o.lazy ? RAFFIA_OK : fixed_blocks_grow(self, NULL);
     if (status) {
         struct core_error_record cause;
         core_error_save(&cause);

@@ -65,10 +65,22 @@ static void give_back(struct limiting_resource *self, size_t bytes)
         resource_adaptor_end(&self->adaptor);
 }
 
-/* A block counts as one unit at least. Without a block nothing does. False if it cannot be. */
+/* A block counts as one unit at least. False if it cannot be. */
 static bool charge(size_t bytes, size_t *charged_p)
 {
     return core_align_up(bytes ? bytes : 1, UNIT, charged_p);
+}
+
+/* Nothing fits always; a block that upstream has for it counts all the same. */
+static raffia_status allocate_nothing(struct limiting_resource *self, raffia_stream stream,
+                                      size_t alignment, void **address_p)
+{
+    raffia_status status =
+        resource_adaptor_allocate(&self->adaptor, stream, 0, alignment, address_p);
+    size_t before = atomic_load_explicit(&self->allocated, memory_order_relaxed);
+    while (!status && *address_p && !replace(self, &before, before + UNIT))
+        ;
+    return status;
 }
 
 static raffia_status limiting_allocate(void *context, raffia_stream stream, size_t bytes,
@@ -78,11 +90,13 @@ static raffia_status limiting_allocate(void *context, raffia_stream stream, size
     size_t charged, live = 0;
     if (resource_is_inherited(&self->adaptor.base))
         return resource_refuse_inherited(&self->adaptor.base);
+    if (!bytes)
+        return allocate_nothing(self, stream, alignment, address_p);
     if (!charge(bytes, &charged) || !reserve(self, charged, &live))
         return refuse(self, bytes, live);
     raffia_status status =
         resource_adaptor_allocate(&self->adaptor, stream, bytes, alignment, address_p);
-    if (status || !*address_p)
+    if (status)
         give_back(self, charged);
     return status;
 }

@@ -79,6 +79,10 @@ static raffia_status statistics_deallocate(void *context, raffia_stream stream, 
 static void statistics_describe(void *context, char *buffer, size_t capacity)
 {
     struct statistics_resource *self = context;
+    if (resource_is_inherited(&self->adaptor.base)) { /* and maybe its lock is held for ever */
+        snprintf(buffer, capacity, "statistics adaptor, of another process");
+        return;
+    }
     core_lock_take(&self->lock);
     const raffia_statistics top = self->levels[self->top];
     const unsigned level = self->top;

@@ -48,6 +48,8 @@ static raffia_status thread_safe_resize(void *context, raffia_stream stream, voi
                                         size_t bytes, size_t new_bytes, size_t alignment)
 {
     struct thread_safe_resource *self = context;
+    if (resource_is_inherited(&self->adaptor.base))
+        return resource_refuse_inherited(&self->adaptor.base);
     pthread_mutex_lock(&self->lock);
     raffia_status status =
         resource_adaptor_resize(context, stream, address, bytes, new_bytes, alignment);
@@ -58,6 +60,8 @@ static raffia_status thread_safe_resize(void *context, raffia_stream stream, voi
 static raffia_status thread_safe_usable_size(void *context, const void *address, size_t *bytes_p)
 {
     struct thread_safe_resource *self = context;
+    if (resource_is_inherited(&self->adaptor.base))
+        return resource_refuse_inherited(&self->adaptor.base);
     pthread_mutex_lock(&self->lock);
     raffia_status status = resource_adaptor_usable_size(context, address, bytes_p);
     pthread_mutex_unlock(&self->lock);
@@ -67,6 +71,8 @@ static raffia_status thread_safe_usable_size(void *context, const void *address,
 static raffia_status thread_safe_find(void *context, const void *address, raffia_block *block)
 {
     struct thread_safe_resource *self = context;
+    if (resource_is_inherited(&self->adaptor.base))
+        return resource_refuse_inherited(&self->adaptor.base);
     pthread_mutex_lock(&self->lock);
     raffia_status status = resource_adaptor_find(context, address, block);
     pthread_mutex_unlock(&self->lock);
@@ -76,6 +82,8 @@ static raffia_status thread_safe_find(void *context, const void *address, raffia
 static raffia_status thread_safe_walk(void *context, raffia_block_visitor visitor, void *argument)
 {
     struct thread_safe_resource *self = context;
+    if (resource_is_inherited(&self->adaptor.base))
+        return resource_refuse_inherited(&self->adaptor.base);
     pthread_mutex_lock(&self->lock);
     raffia_status status = resource_adaptor_walk(context, visitor, argument);
     pthread_mutex_unlock(&self->lock);

@@ -62,6 +62,11 @@ static void a10_limiting_counts_in_steps_of_256(void **state)
     assert_int_equal(limit, 1024);
     assert_false(has_room(limiting, 257));
     assert_true(has_room(limiting, 256));
+    void *third = get(limiting, 256), *nothing = get(limiting, 0);
+    assert_ok(raffia_limiting_query(raffia_ref(limiting), &live, &limit));
+    assert_int_equal(live, 1024 + (nothing ? 256 : 0));
+    drop(limiting, nothing, 0);
+    drop(limiting, third, 256);
     drop(limiting, second, 257);
     assert_true(has_room(limiting, 768));
     drop(limiting, first, 1);

@@ -11,6 +11,7 @@
 #include <raffia/current_resource.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -450,6 +451,16 @@ static int be_a_child(const struct subject *subject, void *block)
         return 2;
     if (raffia_deallocate(subject->ref, NULL, block, 4 * KIB, 0))
         return 3;
+    /* Questions are answered or refused, and nobody waits for a lock that is held by a thread that
+     * is not there. */
+    char stack[4096];
+    raffia_block found;
+    size_t bytes = 0;
+    (void)raffia_resource_print_stack(subject->ref, stack, sizeof stack);
+    (void)raffia_resource_properties_of(subject->ref);
+    (void)!raffia_resource_find(subject->ref, block, &found);
+    (void)!raffia_resource_usable_size(subject->ref, block, &bytes);
+    (void)!raffia_resource_walk(subject->ref, count_block, &bytes);
     raffia_resource_release(subject->resource);
     raffia_resource *own;
     void *mine;
@@ -461,21 +472,48 @@ static int be_a_child(const struct subject *subject, void *block)
     return 0;
 }
 
+static atomic_bool stop;
+
+static void *keep_busy(void *argument)
+{
+    const struct subject *subject = argument;
+    char stack[4096];
+    while (!atomic_load(&stop)) {
+        void *block;
+        if (raffia_allocate(subject->ref, NULL, KIB, 0, &block) ||
+            raffia_deallocate(subject->ref, NULL, block, KIB, 0))
+            return "failed";
+        (void)raffia_resource_print_stack(subject->ref, stack, sizeof stack);
+    }
+    return NULL;
+}
+
 static void a_child_neither_uses_nor_ends_its_parents(void **state)
 {
-    const struct subject *subject = *state;
+    struct subject *subject = *state;
+    pthread_t thread;
+    void *wrong;
     if (is_sim(subject))
         return; /* its threads are not the child's */
     void *block = must_allocate(subject, 4 * KIB, 0);
     mark(block, 4 * KIB);
-    const pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0)
-        _exit(be_a_child(subject, block));
-    int how;
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_true(WIFEXITED(how));
-    assert_int_equal(WEXITSTATUS(how), 0);
+    atomic_store(&stop, false);
+    assert_int_equal(pthread_create(&thread, NULL, keep_busy, subject), 0);
+    for (int i = 0; i < 10; i++) {
+        const pid_t child = fork(); /* maybe while the other thread holds a lock */
+        assert_true(child >= 0);
+        if (child == 0) {
+            alarm(60);
+            _exit(be_a_child(subject, block));
+        }
+        int how;
+        assert_int_equal(waitpid(child, &how, 0), child);
+        assert_true(WIFEXITED(how));
+        assert_int_equal(WEXITSTATUS(how), 0);
+    }
+    atomic_store(&stop, true);
+    pthread_join(thread, &wrong);
+    assert_null(wrong);
     assert_true(is_marked(block, 4 * KIB));
     must_free(subject, block, 4 * KIB, 0);
 }

@@ -1,0 +1,115 @@
+#include "resource/fixed_blocks.h"
+
+#include "core/memory.h"
+
+#include <string.h>
+
+/* ---- the list of free blocks; lock held ----------------------------------------------------- */
+
+void fixed_blocks_append(struct fixed_size_resource *self, struct fixed_block *block)
+{
+    block->next = NULL;
+    block->live = false;
+    if (self->last)
+        self->last->next = block;
+    else
+        self->first = block;
+    self->last = block;
+}
+
+void fixed_blocks_put_first(struct fixed_size_resource *self, struct fixed_block *block)
+{
+    block->next = self->first;
+    block->live = false;
+    self->first = block;
+    if (!self->last)
+        self->last = block;
+}
+
+struct fixed_block *fixed_blocks_take(struct fixed_size_resource *self)
+{
+    struct fixed_block *block = self->first;
+    if (block) {
+        self->first = block->next;
+        if (!self->first)
+            self->last = NULL;
+        block->live = true;
+    }
+    return block;
+}
+
+/* ---- chunks --------------------------------------------------------------------------------- */
+
+size_t fixed_blocks_chunk_bytes(const struct fixed_size_resource *self)
+{
+    return self->block_bytes * self->blocks_per_chunk;
+}
+
+/* Lock held. The first chunk that begins behind the address. */
+static size_t chunk_behind(const struct fixed_size_resource *self, const char *address)
+{
+    size_t low = 0, high = self->chunk_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (self->chunks[middle].base > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+struct fixed_block *fixed_blocks_at(const struct fixed_size_resource *self, const void *address)
+{
+    const char *at = address;
+    const size_t behind = chunk_behind(self, at);
+    if (behind == 0)
+        return NULL;
+    const struct fixed_chunk *chunk = &self->chunks[behind - 1];
+    const size_t offset = (size_t)(at - chunk->base);
+    return offset < fixed_blocks_chunk_bytes(self) ? &chunk->blocks[offset / self->block_bytes]
+                                                   : NULL;
+}
+
+/* Lock held. */
+static raffia_status insert(struct fixed_size_resource *self, const struct fixed_chunk *chunk)
+{
+    struct fixed_chunk *chunks =
+        core_reallocate(self->chunks, self->chunk_count + 1, sizeof *self->chunks);
+    if (!chunks)
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    self->chunks = chunks;
+    const size_t at = chunk_behind(self, chunk->base);
+    memmove(&chunks[at + 1], &chunks[at], (self->chunk_count - at) * sizeof *chunks);
+    chunks[at] = *chunk;
+    self->chunk_count++;
+    for (size_t i = 0; i < self->blocks_per_chunk; i++) {
+        chunk->blocks[i].address = chunk->base + i * self->block_bytes;
+        fixed_blocks_append(self, &chunk->blocks[i]);
+    }
+    return RAFFIA_OK;
+}
+
+/* Growth lock held. */
+raffia_status fixed_blocks_grow(struct fixed_size_resource *self, raffia_stream stream)
+{
+    struct fixed_chunk chunk = {.blocks =
+                                    core_calloc(self->blocks_per_chunk, sizeof *chunk.blocks)};
+    if (!chunk.blocks)
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    void *base = NULL;
+    raffia_status status = resource_adaptor_allocate(
+        &self->adaptor, stream, fixed_blocks_chunk_bytes(self), self->alignment, &base);
+    if (!status) {
+        chunk.base = base;
+        pthread_mutex_lock(&self->lock);
+        status = insert(self, &chunk);
+        pthread_mutex_unlock(&self->lock);
+        if (status)
+            (void)resource_adaptor_deallocate(&self->adaptor, stream, base,
+                                              fixed_blocks_chunk_bytes(self), self->alignment);
+    }
+    if (status)
+        core_free(chunk.blocks);
+    return status;
+}
