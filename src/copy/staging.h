@@ -37,6 +37,9 @@ struct staging_shape {
 raffia_status staging_open(struct driver_device device, struct staging_shape shape,
                            unsigned threads, struct staging **ring_p);
 
+/* Whether staging_open() would find a ring of this shape: then it takes no more memory. */
+bool staging_is_kept(struct driver_device device, struct staging_shape shape);
+
 /* Ends the use of a ring. It is kept for the next, unless it failed or another is kept already. No
  * thread may be between staging_enter() and staging_leave(). NULL is ignored. */
 void staging_close(struct staging *ring);

@@ -46,13 +46,28 @@ static bool keep(struct staging *ring)
     return place >= 0;
 }
 
+static bool has_shape(const struct staging *ring, struct staging_shape shape)
+{
+    return ring->shape.slot_bytes == shape.slot_bytes && ring->shape.slot_count == shape.slot_count;
+}
+
+bool staging_is_kept(struct driver_device device, struct staging_shape shape)
+{
+    const unsigned long generation = core_fork_generation();
+    bool found = false;
+    core_process_lock();
+    for (int i = 0; i < KEPT_MAX && !found; i++)
+        found = kept[i] && kept[i]->generation == generation && is_for(kept[i], device) &&
+                has_shape(kept[i], shape);
+    core_process_unlock();
+    return found;
+}
+
 raffia_status staging_open(struct driver_device device, struct staging_shape shape,
                            unsigned threads, struct staging **ring_p)
 {
     struct staging *ring = take_kept(device);
-    if (ring && ring->shape.slot_bytes == shape.slot_bytes &&
-        ring->shape.slot_count == shape.slot_count &&
-        device.driver->context_state(device.index) == RAFFIA_OK) {
+    if (ring && has_shape(ring, shape) && device.driver->context_state(device.index) == RAFFIA_OK) {
         ring->build_seconds = 0;
         *ring_p = ring;
         return RAFFIA_OK;

@@ -110,7 +110,10 @@ static raffia_status prepare_way(raffia_model *model, const raffia_load_options 
             load_options_fit_room(options, room_for_staging());
         return load_plan_cut(&model->plan, options->window_bytes, options->window_bytes);
     }
-    model->shape = load_options_shape(given, options, room_for_staging());
+    /* Room is asked for only where memory will be taken: that reads a dozen files. */
+    model->shape = load_options_shape(given, options, SIZE_MAX);
+    if (!load_ring_is_kept(model->destination.device, &model->shape))
+        model->shape = load_options_shape(given, options, room_for_staging());
     raffia_status status = load_ring_open(model->destination.device, &model->shape, ring_p);
     if (!status)
         status = load_plan_cut(&model->plan, model->shape.first_bytes, model->shape.slot_bytes);

@@ -9,6 +9,11 @@
 #include <pthread.h>
 #include <string.h>
 
+bool load_ring_is_kept(struct driver_device device, const struct load_shape *shape)
+{
+    return staging_is_kept(device, (struct staging_shape){shape->slot_bytes, shape->slot_count});
+}
+
 raffia_status load_ring_open(struct driver_device device, struct load_shape *shape,
                              struct staging **ring_p)
 {

@@ -7,6 +7,9 @@
 #include "copy/staging.h"
 #include "load/model.h"
 
+/* Whether load_ring_open() would find a ring that is kept. */
+bool load_ring_is_kept(struct driver_device device, const struct load_shape *shape);
+
 /*
  * Opens a ring of the shape for a device. Where there is no memory for it, it makes do with fewer
  * slots, and *shape says how many.

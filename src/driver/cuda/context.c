@@ -81,6 +81,12 @@ static raffia_status open_device(int index)
     return RAFFIA_OK;
 }
 
+bool cuda_is_open(int index)
+{
+    return !cuda_is_forked() && index >= 0 && index < CUDA_DEVICES_MAX &&
+           atomic_load_explicit(&opened[index], memory_order_acquire);
+}
+
 static raffia_status need_device(int index)
 {
     if (atomic_load_explicit(&opened[index], memory_order_acquire))

@@ -48,6 +48,10 @@ void cuda_leave(const struct cuda_scope *scope);
 /* Checks only that the process may use the driver, and that there is such a device. */
 raffia_status cuda_check(int index, const char *verb);
 
+/* Whether the process may use the driver, and has used this device before: all that a verb needs to
+ * know which needs no context. */
+bool cuda_is_open(int index);
+
 /* The device's handle, without a context for it. */
 raffia_status cuda_device_handle(int index, CUdevice *handle_p);
 

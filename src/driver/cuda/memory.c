@@ -1,4 +1,5 @@
 /* The regular path, and host memory pinned for the device. */
+#include "core/error.h"
 #include "driver/cuda/context.h"
 #include "driver/cuda/failure.h"
 #include "driver/cuda/verbs.h"
@@ -62,6 +63,9 @@ raffia_status cuda_host_unregister(int index, void *at, size_t bytes)
 raffia_status cuda_host_alloc(int index, size_t bytes, void **at_p)
 {
     struct cuda_scope scope;
+    if (!bytes) /* CUDA would call it a success */
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "cuda:%d: 0 bytes of pinned host memory were asked for", index);
     raffia_status status = cuda_enter_beside_capture(&scope, index, "host_alloc");
     if (status)
         return status;

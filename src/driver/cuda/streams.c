@@ -35,9 +35,28 @@ raffia_status cuda_stream_destroy(int index, driver_stream stream)
     return result ? cuda_failed(index, result, "cannot destroy the stream %p", stream) : RAFFIA_OK;
 }
 
+/* The handles that stand for a stream of the current context rather than name one: NULL, 1, 2. */
+static bool is_special(driver_stream stream)
+{
+    return (uintptr_t)stream <= 2;
+}
+
+/* Asked twice for each block that is freed in a stream's order, so the short way first: a stream
+ * that somebody made knows its context, and none need be current. */
+static bool find_id_shortly(int index, driver_stream stream, uint64_t *id_p)
+{
+    unsigned long long id = 0;
+    if (is_special(stream) || !cuda_is_open(index) || CUDA_CALL(cuStreamGetId, stream, &id))
+        return false;
+    *id_p = id;
+    return true;
+}
+
 raffia_status cuda_stream_id(int index, driver_stream stream, uint64_t *id_p)
 {
     struct cuda_scope scope;
+    if (find_id_shortly(index, stream, id_p))
+        return RAFFIA_OK;
     raffia_status status = cuda_enter(&scope, index, "stream_id");
     if (status)
         return status;
@@ -57,11 +76,23 @@ enum driver_default_stream cuda_default_stream(int index)
     return usable ? DRIVER_DEFAULT_STREAM_LEGACY : DRIVER_DEFAULT_STREAM_NONE;
 }
 
+static bool find_capture_shortly(int index, driver_stream stream, bool *capturing_p)
+{
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (is_special(stream) || !cuda_is_open(index) ||
+        CUDA_CALL(cuStreamIsCapturing, stream, &capture))
+        return false;
+    *capturing_p = capture != CU_STREAM_CAPTURE_STATUS_NONE;
+    return true;
+}
+
 /* The legacy default stream cannot be recorded, but while another that waits for it is, its use
  * would spoil the record: it is to be left alone just the same. */
 raffia_status cuda_stream_is_capturing(int index, driver_stream stream, bool *capturing_p)
 {
     struct cuda_scope scope;
+    if (find_capture_shortly(index, stream, capturing_p))
+        return RAFFIA_OK;
     raffia_status status = cuda_enter(&scope, index, "stream_is_capturing");
     if (status)
         return status;

@@ -100,8 +100,12 @@ static CUresult host_allocate(void **at, size_t bytes, unsigned flags)
     CUresult result = fake_check_capture("cuMemHostAlloc");
     if (result)
         return result;
-    if (!bytes || flags != CUDA_API_MEMHOSTALLOC_PORTABLE)
+    if (flags != CUDA_API_MEMHOSTALLOC_PORTABLE)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!bytes) { /* as the real one */
+        *at = NULL;
+        return CUDA_SUCCESS;
+    }
     if (fake_current_device() < 0)
         return fake_misuse(CUDA_ERROR_INVALID_CONTEXT, "allocated host memory without a context");
     const size_t pages = (bytes + 4095) & ~(size_t)4095;

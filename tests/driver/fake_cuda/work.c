@@ -48,6 +48,13 @@ static CUresult check_stream(CUstream stream, const char *call)
     return CUDA_SUCCESS;
 }
 
+/* What is asked of a stream that somebody made needs no context. */
+static CUresult check_named(CUstream stream, const char *call)
+{
+    return is_default(stream) || !fake_set_has(&streams, stream) ? check_stream(stream, call)
+                                                                 : CUDA_SUCCESS;
+}
+
 static CUresult check_event(CUevent event, const char *call)
 {
     if (fake_set_has(&events, event) && event->context == fake_current_context())
@@ -91,7 +98,7 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 
 static CUresult stream_id(CUstream stream, unsigned long long *id)
 {
-    CUresult result = check_stream(stream, "cuStreamGetId");
+    CUresult result = check_named(stream, "cuStreamGetId");
     if (!result)
         *id = !is_default(stream) ? stream->id : (uintptr_t)stream == 2 ? 2 : 1;
     return result;
@@ -124,7 +131,7 @@ void fake_cuda_capture(CUstream stream, bool on)
 
 static CUresult capture_status(CUstream stream, CUstreamCaptureStatus *status)
 {
-    CUresult result = check_stream(stream, "cuStreamIsCapturing");
+    CUresult result = check_named(stream, "cuStreamIsCapturing");
     if (result)
         return result;
     if (is_default(stream) && captures)
