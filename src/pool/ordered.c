@@ -123,7 +123,7 @@ static raffia_status take_or_grow(struct raffia_pool *pool, const struct asking 
                                   struct pool_growth_end *end)
 {
     raffia_status status = take_at_hand(pool, asking, false);
-    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !(pool->flags & RAFFIA_POOL_FIXED))
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !pool_is_rigid(pool))
         status = pool_try_growth(pool, asking->request, asking->block, end);
     return status;
 }

@@ -74,8 +74,11 @@ static raffia_status grow_behind(struct raffia_pool *pool, const void *address,
 {
     struct pool_interval interval;
     raffia_fallback_reason reason;
+    raffia_status status = pool_settle(pool);
+    if (status)
+        return status;
     core_lock_take(&pool->lock);
-    raffia_status status = resize_in_place(pool, address, resizing);
+    status = resize_in_place(pool, address, resizing);
     const bool promising =
         status == RAFFIA_ERROR_OUT_OF_MEMORY && may_grow_behind(pool, resizing, &interval);
     core_lock_leave(&pool->lock);

@@ -3,8 +3,7 @@
 #include "core/text.h"
 #include "pool/order.h"
 
-/* Pool lock held. MAPPED -> LOANED if all of the slot is free. */
-static raffia_status withdraw(struct raffia_pool *pool, size_t slot)
+raffia_status pool_withdraw(struct raffia_pool *pool, size_t slot)
 {
     const size_t offset = pool_slot_offset(pool, slot), bytes = pool_slot_bytes(pool, slot);
     if (!space_is_free(pool->space, offset, bytes))
@@ -26,7 +25,7 @@ static raffia_status give_back(struct raffia_pool *pool, size_t slot)
         return RAFFIA_ERROR_BUSY;
     if (pool->slots[slot].state == POOL_SLOT_MAPPED) {
         core_lock_take(&pool->lock);
-        raffia_status status = withdraw(pool, slot);
+        raffia_status status = pool_withdraw(pool, slot);
         core_lock_leave(&pool->lock);
         if (status)
             return status;
@@ -48,7 +47,7 @@ static raffia_status give_back(struct raffia_pool *pool, size_t slot)
 raffia_status pool_reclaim(struct raffia_pool *pool, size_t wanted,
                            const struct pool_interval *spared, size_t *released_p)
 {
-    raffia_status status = RAFFIA_OK;
+    raffia_status status = pool_settle(pool);
     size_t released = 0;
     for (size_t i = pool->slot_count; i-- > 0 && released < wanted && !status;) {
         if (pool_is_spared(pool, i, spared))
