@@ -136,9 +136,10 @@ static void add_remap_figures(struct bench_trace *bench, const raffia_pool_stats
                        (double)bench->trace->count / (double)stats->remaps);
     bench_report_value(report, "trace.remap_us_per_chunk",
                        (double)stats->remap_ns * 1e-3 / (double)stats->remapped_chunks);
-    bench_report_value(
-        report, "trace.remap_refusals",
-        (double)(stats->remap_address_refusals + stats->remap_mapping_refusals));
+    bench_report_value(report, "trace.remap_unmap_us_per_chunk",
+                       (double)stats->remap_unmap_ns * 1e-3 / (double)stats->remapped_chunks);
+    bench_report_value(report, "trace.remap_refusals",
+                       (double)(stats->remap_address_refusals + stats->remap_mapping_refusals));
     bench_report_value(report, "trace.stranded_bytes_end", (double)stats->stranded_bytes);
 }
 

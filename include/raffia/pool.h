@@ -113,13 +113,14 @@ typedef struct raffia_pool_stats {
     size_t pending_bytes; /**< freed on a stream that has not got there yet: neither in use nor
                                free */
     size_t pending_blocks;
-    size_t stranded_bytes;     /**< free, but in chunks that are partly in use: they can neither be
-                                    moved nor given back */
-    uint64_t remaps;           /**< allocations that chunks were moved for: see
-                                    #RAFFIA_POOL_REMAPPABLE */
-    uint64_t remapped_chunks;  /**< chunks moved for them */
-    uint64_t remap_ns;         /**< time that took, in nanoseconds; unmapping the addresses that
-                                    chunks were moved from is not in it */
+    size_t stranded_bytes;    /**< free, but in chunks that are partly in use: they can neither be
+                                   moved nor given back */
+    uint64_t remaps;          /**< allocations that chunks were moved for: see
+                                   #RAFFIA_POOL_REMAPPABLE */
+    uint64_t remapped_chunks; /**< chunks moved for them */
+    uint64_t remap_ns;        /**< time that took those allocations, in nanoseconds */
+    uint64_t remap_unmap_ns;  /**< time that later calls took to unmap the addresses that chunks
+                                   were moved from */
     uint64_t remap_address_refusals; /**< moves not made for want of a run of addresses */
     uint64_t remap_mapping_refusals; /**< moves not made because of remap_mappings */
 } raffia_pool_stats;

@@ -76,9 +76,8 @@ static __attribute__((noinline)) raffia_status allocate_anew(struct raffia_pool 
     /* The first look was a short one. */
     struct space_request thorough = *request;
     thorough.thorough = true;
-    raffia_status status = pool_is_rigid(pool)
-                               ? allocate_mapped(pool, &thorough, block)
-                               : pool_try_growth(pool, &thorough, block, &end);
+    raffia_status status = pool_is_rigid(pool) ? allocate_mapped(pool, &thorough, block)
+                                               : pool_try_growth(pool, &thorough, block, &end);
     return status == RAFFIA_ERROR_OUT_OF_MEMORY ? pool_refuse_grown(pool, request, bytes, &end)
                                                 : status;
 }

@@ -96,8 +96,8 @@ static enum outcome fill_and_take(struct growth *growth, const struct pool_inter
     return OUTCOME_DONE;
 }
 
-/* Where the pool cannot grow as far as the request needs: its own idle chunks are moved, or, if they
- * cannot be, given back and taken anew. */
+/* Where the pool cannot grow as far as the request needs: its own idle chunks are moved, or, if
+ * they cannot be, given back and taken anew. */
 static enum outcome make_place(struct growth *growth, size_t budget, raffia_status *status_p)
 {
     struct raffia_pool *pool = growth->pool;
@@ -133,8 +133,7 @@ static enum outcome attempt(struct growth *growth, raffia_status *status_p)
         pool->hits++;
     }
     const bool short_of_space = *status_p == RAFFIA_ERROR_OUT_OF_MEMORY;
-    const bool found =
-        short_of_space && pool_find_window(pool, growth->request, view, &interval);
+    const bool found = short_of_space && pool_find_window(pool, growth->request, view, &interval);
     core_lock_leave(&pool->lock);
     if (!short_of_space)
         return OUTCOME_DONE;

@@ -44,7 +44,7 @@ struct pool_remap {
     /* Pool lock. */
     uint64_t remaps;
     uint64_t chunks;
-    uint64_t ns;
+    uint64_t ns, unmap_ns;
     uint64_t address_refusals;
     uint64_t mapping_refusals;
 };

@@ -34,6 +34,9 @@ static void leave(struct raffia_pool *pool, size_t slot, const struct page_loan 
 raffia_status pool_settle(struct raffia_pool *pool)
 {
     raffia_status first = RAFFIA_OK;
+    if (!pool->remap.formers)
+        return RAFFIA_OK;
+    const uint64_t started = core_clock_ns();
     for (size_t i = 0; pool->remap.formers && i < pool->slot_count; i++) {
         struct pool_slot *slot = &pool->slots[i];
         if (slot->state != POOL_SLOT_FORMER)
@@ -45,6 +48,9 @@ raffia_status pool_settle(struct raffia_pool *pool)
         *slot = (struct pool_slot){.state = POOL_SLOT_ABSENT};
         pool->remap.formers--;
     }
+    core_lock_take(&pool->lock);
+    pool->remap.unmap_ns += core_clock_ns() - started;
+    core_lock_leave(&pool->lock);
     return first;
 }
 
@@ -132,7 +138,8 @@ static raffia_status withdraw_donors(struct raffia_pool *pool)
 /* New chunks first: whether there are any is the most likely thing to fail. */
 static raffia_status carry_out(struct raffia_pool *pool, const struct remap_plan *plan)
 {
-    const size_t first = pool_first_slot(pool, &plan->place), end = pool_end_slot(pool, &plan->place);
+    const size_t first = pool_first_slot(pool, &plan->place),
+                 end = pool_end_slot(pool, &plan->place);
     raffia_fallback_reason reason;
     raffia_status status = RAFFIA_OK;
     for (size_t i = first; plan->loans && !status && i < end; i++) {

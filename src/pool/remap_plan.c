@@ -1,8 +1,7 @@
 /* Choosing where free chunks are put together, and which. */
-#include "core/checked.h"
 #include "pool/remap_plan.h"
 
-#include <string.h>
+#include "core/checked.h"
 
 /* ---- what there is -------------------------------------------------------------------------- */
 
@@ -26,7 +25,8 @@ static bool mark_idle(void *context, const struct space_block *item)
     if (item->state != SPACE_FREE)
         return true;
     const size_t chunk = pool->chunk_bytes;
-    const size_t first = (item->offset + chunk - 1) / chunk, end = (item->offset + item->bytes) / chunk;
+    const size_t first = (item->offset + chunk - 1) / chunk,
+                 end = (item->offset + item->bytes) / chunk;
     for (size_t i = first; i < end; i++)
         pool->remap.view[i] = REMAP_IDLE;
     return true;
@@ -47,17 +47,33 @@ static size_t survey(struct raffia_pool *pool)
 
 /* ---- where ---------------------------------------------------------------------------------- */
 
+/* What counts, in this order: whole chunks that are used up, so that requests are refused as late
+ * as can be; then addresses, of which the shortest stretch that will do is taken; then moves. */
+struct price {
+    size_t used, stretch, moves;
+};
+
+static bool is_less(const struct price *one, const struct price *other)
+{
+    if (one->used != other->used)
+        return one->used < other->used;
+    if (one->stretch != other->stretch)
+        return one->stretch < other->stretch;
+    return one->moves < other->moves;
+}
+
 struct search {
     const struct raffia_pool *pool;
     size_t bytes, alignment;
     bool alone;
-    size_t affordable;   /* chunks that may be used up: idle ones, and what may be borrowed */
-    size_t window_start; /* end of the last thing that is in the way */
+    size_t affordable;     /* chunks that may be used up: idle ones, and what may be borrowed */
+    size_t window_start;   /* end of the last thing that is in the way */
     size_t first, counted; /* slots [first, counted) are in the sums below */
     size_t absent, idle, unfit;
+    size_t stretch; /* bytes between the blocks on both sides */
     bool found;
     struct pool_interval best;
-    size_t best_absent, best_idle;
+    struct price price; /* of the best */
 };
 
 static void count(struct search *search, size_t slot, size_t by)
@@ -68,19 +84,16 @@ static void count(struct search *search, size_t slot, size_t by)
     search->unfit += what == REMAP_SHORT ? by : 0;
 }
 
-/* The fewest chunks to move; of those places the one that uses up the fewest idle ones; of those
- * the lowest. */
+/* The lowest place among equals. */
 static void consider(struct search *search, size_t offset)
 {
-    if (search->unfit || search->absent + search->idle > search->affordable)
-        return;
-    if (search->found && (search->absent > search->best_absent ||
-                          (search->absent == search->best_absent && search->idle >= search->best_idle)))
+    const struct price price = {search->absent + search->idle, search->stretch, search->absent};
+    if (search->unfit || price.used > search->affordable ||
+        (search->found && !is_less(&price, &search->price)))
         return;
     search->found = true;
     search->best = (struct pool_interval){offset, search->bytes, 0};
-    search->best_absent = search->absent;
-    search->best_idle = search->idle;
+    search->price = price;
 }
 
 /* Slides the request through one window, as window.c does: only the start of the window and the
@@ -93,6 +106,7 @@ static void search_window(struct search *search, size_t end)
         return;
     search->first = search->counted = offset / pool->chunk_bytes;
     search->absent = search->idle = search->unfit = 0;
+    search->stretch = end - search->window_start;
     while (offset < end && end - offset >= search->bytes) {
         const struct pool_interval here = {offset, search->bytes, 0};
         for (; search->counted < pool_end_slot(pool, &here); search->counted++)
@@ -176,9 +190,9 @@ enum remap_choice remap_choose(struct raffia_pool *pool, const struct pool_remap
     search_window(&search, pool->range_bytes);
     if (!search.found)
         return (search.bytes - 1) / pool->chunk_bytes < search.affordable ? REMAP_NO_ADDRESSES
-                                                                         : REMAP_NO_CHUNKS;
-    const size_t loans = core_min(budget, search.best_absent);
-    *plan = (struct remap_plan){search.best, search.best_absent - loans, loans};
+                                                                          : REMAP_NO_CHUNKS;
+    const size_t loans = core_min(budget, search.price.moves);
+    *plan = (struct remap_plan){search.best, search.price.moves - loans, loans};
     choose_donors(pool, plan);
     choose_targets(pool, plan);
     return REMAP_CHOSEN;

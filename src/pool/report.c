@@ -101,6 +101,7 @@ static void fill_in(struct raffia_pool *pool, raffia_pool_stats *stats)
         .remaps = pool->remap.remaps,
         .remapped_chunks = pool->remap.chunks,
         .remap_ns = pool->remap.ns,
+        .remap_unmap_ns = pool->remap.unmap_ns,
         .remap_address_refusals = pool->remap.address_refusals,
         .remap_mapping_refusals = pool->remap.mapping_refusals,
     };
