@@ -118,7 +118,8 @@ typedef struct raffia_pool_stats {
     uint64_t remaps;          /**< allocations that chunks were moved for: see
                                    #RAFFIA_POOL_REMAPPABLE */
     uint64_t remapped_chunks; /**< chunks moved for them */
-    uint64_t remap_ns;        /**< time that took those allocations, in nanoseconds */
+    uint64_t remap_ns;        /**< time that moving them took those allocations,
+                                    in nanoseconds */
     uint64_t remap_unmap_ns;  /**< time that later calls took to unmap the addresses that chunks
                                    were moved from */
     uint64_t remap_address_refusals; /**< moves not made for want of a run of addresses */

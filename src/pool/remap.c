@@ -136,7 +136,8 @@ static raffia_status withdraw_donors(struct raffia_pool *pool)
 }
 
 /* New chunks first: whether there are any is the most likely thing to fail. */
-static raffia_status carry_out(struct raffia_pool *pool, const struct remap_plan *plan)
+static raffia_status carry_out(struct raffia_pool *pool, const struct remap_plan *plan,
+                               uint64_t *moving_ns)
 {
     const size_t first = pool_first_slot(pool, &plan->place),
                  end = pool_end_slot(pool, &plan->place);
@@ -147,9 +148,11 @@ static raffia_status carry_out(struct raffia_pool *pool, const struct remap_plan
         if (pool->remap.view[i] == REMAP_NEW)
             status = pool_fill(pool, &here, &reason);
     }
+    const uint64_t started = core_clock_ns();
     for (size_t i = first; !status && i < end; i++)
         if (pool->remap.view[i] == REMAP_TARGET)
             status = move(pool, i, &reason);
+    *moving_ns = core_clock_ns() - started;
     return status;
 }
 
@@ -189,7 +192,7 @@ static enum pool_remap_end choose(struct raffia_pool *pool, const struct pool_re
 
 static enum pool_remap_end admit_and_take(struct raffia_pool *pool,
                                           const struct pool_remap_wish *wish,
-                                          const struct remap_plan *plan, uint64_t ns,
+                                          const struct remap_plan *plan, uint64_t moving_ns,
                                           struct space_block *block, raffia_status *status_p)
 {
     core_lock_take(&pool->lock);
@@ -198,7 +201,7 @@ static enum pool_remap_end admit_and_take(struct raffia_pool *pool,
     if (admitted) {
         pool->remap.remaps += plan->moves > 0;
         pool->remap.chunks += plan->moves;
-        pool->remap.ns += plan->moves ? ns : 0;
+        pool->remap.ns += moving_ns;
         status = space_allocate(pool->space, wish->request, block);
     } else {
         withdraw_place(pool, plan);
@@ -224,8 +227,8 @@ enum pool_remap_end pool_remap(struct raffia_pool *pool, const struct pool_remap
     const enum pool_remap_end choice = choose(pool, wish, &plan, status_p);
     if (choice != POOL_REMAP_SERVED)
         return choice;
-    const uint64_t started = core_clock_ns();
-    raffia_status status = carry_out(pool, &plan);
+    uint64_t moving_ns;
+    raffia_status status = carry_out(pool, &plan, &moving_ns);
     if (status) {
         undo(pool, &plan);
         *status_p = status;
@@ -233,5 +236,5 @@ enum pool_remap_end pool_remap(struct raffia_pool *pool, const struct pool_remap
                    ? POOL_REMAP_SHORT
                    : POOL_REMAP_FAILED;
     }
-    return admit_and_take(pool, wish, &plan, core_clock_ns() - started, block, status_p);
+    return admit_and_take(pool, wish, &plan, moving_ns, block, status_p);
 }
