@@ -126,6 +126,11 @@ static enum outcome attempt(struct growth *growth, raffia_status *status_p)
     const enum pool_view view =
         growth->thefts < POOL_THEFTS_SUFFERED ? POOL_VIEW_GROWTH : POOL_VIEW_ALONE;
     const size_t budget = pool_budget(pool);
+    *status_p = pool_settle(pool); /* also what the attempt before may have moved in vain */
+    if (*status_p) {
+        *status_p = core_error_prefix("pool '%s' cannot grow", pool->name);
+        return OUTCOME_DONE;
+    }
     core_lock_take(&pool->lock);
     *status_p = space_allocate(pool->space, growth->request, growth->block);
     if (!*status_p) {
@@ -147,11 +152,6 @@ static enum outcome grow(struct growth *growth, raffia_status *status_p)
 {
     enum outcome outcome = OUTCOME_AGAIN;
     pthread_mutex_lock(&growth->pool->growth_lock);
-    *status_p = pool_settle(growth->pool);
-    if (*status_p) {
-        *status_p = core_error_prefix("pool '%s' cannot grow", growth->pool->name);
-        outcome = OUTCOME_DONE;
-    }
     for (int i = 0; outcome == OUTCOME_AGAIN && i < POOL_GROW_ATTEMPTS; i++)
         outcome = attempt(growth, status_p);
     pthread_mutex_unlock(&growth->pool->growth_lock);
