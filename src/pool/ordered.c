@@ -382,7 +382,8 @@ static bool would_cut_what_is_used(struct raffia_pool *pool, const void *address
 raffia_status pool_order_before_resize(struct raffia_pool *pool, const void *address, size_t bytes)
 {
     while (would_cut_what_is_used(pool, address, bytes))
-        if (!pool_order_wait_use(pool))
+        /* Another thread may have seen to it that there is nothing to wait for any more. */
+        if (!pool_order_wait_use(pool) && would_cut_what_is_used(pool, address, bytes))
             return core_error(RAFFIA_ERROR_BUSY,
                               "pool '%s': the block at %p cannot shrink while the stream that it "
                               "was allocated on is being captured, or cannot be waited for",

@@ -249,7 +249,8 @@ static void step(struct worker *worker)
         worker->figures.trims++;
     } else if (dice < 500) {
         step_resize(worker);
-    } else if (worker->count < SOAK_HELD / shared->soak->threads && (full ? dice < 4500 : dice < 5800)) {
+    } else if (worker->count < SOAK_HELD / shared->soak->threads &&
+               (full ? dice < 4500 : dice < 5800)) {
         step_alloc(worker);
     } else {
         step_free(worker);
