@@ -124,6 +124,7 @@ typedef struct raffia_pool_stats {
                                    were moved from */
     uint64_t remap_address_refusals; /**< moves not made for want of a run of addresses */
     uint64_t remap_mapping_refusals; /**< moves not made because of remap_mappings */
+    uint64_t pressure_calls;         /**< see raffia_pool_on_pressure() */
 } raffia_pool_stats;
 
 /** One block, for a walk or a look-up. */
@@ -161,6 +162,15 @@ typedef struct raffia_guard_report {
 
 /** Called for each block in order of address; return false to stop the walk. */
 typedef bool (*raffia_block_visitor)(void *context, const raffia_block *block);
+
+/**
+ * Called when a pool is about to refuse memory: see raffia_pool_on_pressure().
+ * @param context as given there
+ * @param pool    the pool
+ * @param bytes   what is wanted
+ * @return whether anything was freed, so that it is worth another try
+ */
+typedef bool (*raffia_pool_pressure)(void *context, raffia_pool *pool, size_t bytes);
 
 RAFFIA_BEGIN_DECLS
 
@@ -325,6 +335,23 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_trim(raffia_pool *pool, si
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_set_maximum(raffia_pool *pool,
                                                                   size_t maximum_bytes);
+
+/**
+ * @brief Sets whom to ask for memory before it is refused; NULL for nobody.
+ *
+ * When everything else has failed - growth, moving chunks, idle chunks of other pools, blocks that
+ * wait for streams - the callback is called with the bytes that are wanted, and if it answers true
+ * the request is tried once more from the start. raffia_pool_set_maximum() calls it with the bytes
+ * that are mapped beyond the new limit and not idle.
+ *
+ * It runs in the thread whose request would fail, with no lock of the library held, and may free
+ * blocks of this and of other pools, on streams too, trim, and allocate. What is then refused to it
+ * is refused: it is not called from within itself. Several threads may be in it at once. One that
+ * is in it already may stay there after this call has replaced it.
+ */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_on_pressure(raffia_pool *pool,
+                                                                  raffia_pool_pressure callback,
+                                                                  void *context);
 
 /**
  * @brief Reads the page sizes back again and updates the report.

@@ -129,17 +129,13 @@ static raffia_status take_or_grow(struct raffia_pool *pool, const struct asking 
 }
 
 /* Dearer step by step: events that have passed, growth, a wait on the device, a wait of ours. */
-static raffia_status take_dearly(struct raffia_pool *pool, const struct asking *first, size_t bytes)
+static raffia_status take_by_any_means(struct raffia_pool *pool, const struct asking *asking,
+                                       struct pool_growth_end *end)
 {
-    struct pool_growth_end end = {.gave_up = false};
-    /* The first look was a short one. */
-    struct space_request thorough = *first->request;
-    struct asking anew = *first, *asking = &anew;
-    thorough.thorough = true;
-    anew.request = &thorough;
+    *end = (struct pool_growth_end){.gave_up = false};
     const bool hopeless = !asking->bytes || asking->bytes > pool->range_bytes;
     pool_order_refresh(pool);
-    raffia_status status = take_or_grow(pool, asking, &end);
+    raffia_status status = take_or_grow(pool, asking, end);
     for (int i = 0; status == RAFFIA_ERROR_OUT_OF_MEMORY && !hopeless && i < WAITS_MAX; i++) {
         if (asking->reuses) {
             status = take_at_hand(pool, asking, true);
@@ -148,11 +144,25 @@ static raffia_status take_dearly(struct raffia_pool *pool, const struct asking *
         }
         if (status != RAFFIA_ERROR_OUT_OF_MEMORY || !pool_order_wait(pool))
             break;
-        status = take_or_grow(pool, asking, &end);
+        status = take_or_grow(pool, asking, end);
     }
+    return status;
+}
+
+static raffia_status take_dearly(struct raffia_pool *pool, const struct asking *first, size_t bytes)
+{
+    struct pool_growth_end end;
+    /* The first look was a short one. */
+    struct space_request thorough = *first->request;
+    struct asking asking = *first;
+    thorough.thorough = true;
+    asking.request = &thorough;
+    raffia_status status = take_by_any_means(pool, &asking, &end);
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && pool_press(pool, &thorough, bytes))
+        status = take_by_any_means(pool, &asking, &end);
     if (status != RAFFIA_ERROR_OUT_OF_MEMORY)
         return status;
-    return pool_refuse_grown(pool, asking->request, bytes, &end);
+    return pool_refuse_grown(pool, &thorough, bytes, &end);
 }
 
 raffia_status pool_take_ordered(struct raffia_pool *pool, const struct space_request *request,

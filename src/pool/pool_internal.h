@@ -60,6 +60,13 @@ struct pool_ladder {
     bool held; /* a page was held: there is one page size from then on */
 };
 
+/* Whom to ask for memory (pressure.c). Guarded by the pool lock. */
+struct pool_pressure {
+    raffia_pool_pressure callback; /* may be NULL */
+    void *context;
+    uint64_t calls;
+};
+
 /* A pool's place among all of the process (registry.h). Guarded by the lock of the process. */
 struct pool_registry_link {
     struct raffia_pool *newer, *older;
@@ -121,6 +128,7 @@ struct raffia_pool {
     uint64_t failures;
     uint64_t frees;
     uint64_t bad_frees;
+    struct pool_pressure pressure;
     raffia_page_report report;
 };
 
@@ -375,6 +383,11 @@ raffia_status pool_settle(struct raffia_pool *pool);
  */
 raffia_status pool_map_interval(struct raffia_pool *pool, const struct pool_interval *interval,
                                 raffia_fallback_reason *reason);
+
+/* No lock held: asks the program to free `bytes` (pressure.c). True if it says that it freed
+ * anything. It is not asked for what no freeing could help (`request`, as the space sees it; may be
+ * NULL). Keeps the last error. */
+bool pool_press(struct raffia_pool *pool, const struct space_request *request, size_t bytes);
 
 /* No lock held: has other pools of the device give idle chunks back. True if any did. */
 bool pool_others_make_room(struct raffia_pool *pool, size_t bytes);

@@ -104,6 +104,7 @@ static void fill_in(struct raffia_pool *pool, raffia_pool_stats *stats)
         .remap_unmap_ns = pool->remap.unmap_ns,
         .remap_address_refusals = pool->remap.address_refusals,
         .remap_mapping_refusals = pool->remap.mapping_refusals,
+        .pressure_calls = pool->pressure.calls,
     };
     if (space.free_bytes)
         stats->fragmentation = 1 - (double)space.largest_free / (double)space.free_bytes;

@@ -109,6 +109,24 @@ raffia_status raffia_pool_trim(raffia_pool *pool, size_t keep_bytes, size_t *rel
     return RAFFIA_OK;
 }
 
+/* No lock held. *excess_p: what is mapped beyond the limit all the same. */
+static raffia_status limit(struct raffia_pool *pool, size_t maximum_bytes, size_t *excess_p)
+{
+    struct page_store_stats stats;
+    size_t released;
+    pool_order_refresh(pool);
+    pthread_mutex_lock(&pool->growth_lock);
+    core_lock_take(&pool->lock);
+    pool->maximum_bytes = maximum_bytes;
+    core_lock_leave(&pool->lock);
+    page_store_set_limit(pool->store, maximum_bytes);
+    raffia_status status = trim(pool, maximum_bytes, &released);
+    page_store_query(pool->store, &stats);
+    pthread_mutex_unlock(&pool->growth_lock);
+    *excess_p = stats.lent_bytes > maximum_bytes ? stats.lent_bytes - maximum_bytes : 0;
+    return status;
+}
+
 raffia_status raffia_pool_set_maximum(raffia_pool *pool, size_t maximum_bytes)
 {
     raffia_status status = pool_enter_to_change(pool);
@@ -132,14 +150,9 @@ raffia_status raffia_pool_set_maximum(raffia_pool *pool, size_t maximum_bytes)
             pool->name, core_format_size(maximum_bytes, asked),
             core_format_size(pool->range_bytes, range));
     }
-    size_t released;
-    pool_order_refresh(pool);
-    pthread_mutex_lock(&pool->growth_lock);
-    core_lock_take(&pool->lock);
-    pool->maximum_bytes = maximum_bytes;
-    core_lock_leave(&pool->lock);
-    page_store_set_limit(pool->store, maximum_bytes);
-    status = trim(pool, maximum_bytes, &released);
-    pthread_mutex_unlock(&pool->growth_lock);
+    size_t excess;
+    status = limit(pool, maximum_bytes, &excess);
+    if (!status && excess && pool_press(pool, NULL, excess))
+        status = limit(pool, maximum_bytes, &excess);
     return status;
 }
