@@ -31,12 +31,29 @@ static bool is_shortage(raffia_status status)
     return status == RAFFIA_ERROR_OUT_OF_MEMORY || status == RAFFIA_ERROR_LIMIT;
 }
 
+/* Both locks held. What growth or moved chunks made room for. */
+static raffia_status take(struct raffia_pool *pool, void *context)
+{
+    const struct growth *growth = context;
+    raffia_status status = space_allocate(pool->space, growth->request, growth->block);
+    if (!status) {
+        pool_count_block(pool, growth->block);
+        pool->misses++;
+    }
+    return status;
+}
+
 /* Puts free chunks together, with what may still be borrowed. */
 static enum outcome remap_and_take(struct growth *growth, size_t budget, raffia_status *status_p)
 {
-    const struct pool_remap_wish wish = {growth->request, budget,
-                                         growth->thefts >= POOL_THEFTS_SUFFERED};
-    switch (pool_remap(growth->pool, &wish, growth->block, status_p)) {
+    const struct pool_remap_wish wish = {
+        .request = growth->request,
+        .budget = budget,
+        .alone = growth->thefts >= POOL_THEFTS_SUFFERED,
+        .take = take,
+        .context = growth,
+    };
+    switch (pool_remap(growth->pool, &wish, status_p)) {
     case POOL_REMAP_SERVED:
         return OUTCOME_DONE;
     case POOL_REMAP_STOLEN:
@@ -80,11 +97,7 @@ static enum outcome fill_and_take(struct growth *growth, const struct pool_inter
     status = pool_admit(pool, interval);
     const bool admitted = !status;
     if (admitted)
-        status = space_allocate(pool->space, growth->request, growth->block);
-    if (!status) {
-        pool_count_block(pool, growth->block);
-        pool->misses++;
-    }
+        status = take(pool, growth);
     core_lock_leave(&pool->lock);
     if (!admitted)
         pool_drop_loaned(pool, interval);

@@ -363,17 +363,23 @@ enum pool_remap_end {
 
 struct pool_remap_wish {
     const struct space_request *request;
-    size_t budget; /* bytes that may be borrowed besides */
-    bool alone;    /* use no free space that others could take meanwhile */
+    const struct pool_interval *place; /* free space and absent slots that are wanted instead of a
+                                          place for the request; or NULL */
+    size_t budget;                     /* bytes that may be borrowed besides */
+    bool alone;                        /* use no free space that others could take meanwhile */
+
+    /* Both locks held: takes what was wanted. OUT_OF_MEMORY if others were quicker. */
+    raffia_status (*take)(struct raffia_pool *pool, void *context);
+    void *context;
 };
 
 /*
  * Growth lock held, pool lock not. Collects chunks that are free, wherever they are, behind one run
- * of addresses where the request fits, and takes the block. All or nothing: on failure each chunk
- * is where it was. Blocks do not move.
+ * of addresses, and has what was wanted taken there. All or nothing: on failure each chunk is where
+ * it was. Blocks do not move. *status_p is written for POOL_REMAP_SERVED (OK), _SHORT and _FAILED.
  */
 enum pool_remap_end pool_remap(struct raffia_pool *pool, const struct pool_remap_wish *wish,
-                               struct space_block *block, raffia_status *status_p);
+                               raffia_status *status_p);
 
 /* Growth lock held, pool lock not: unmaps the addresses that chunks were moved from. No slot is
  * FORMER afterwards. */

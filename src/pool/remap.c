@@ -193,7 +193,7 @@ static enum pool_remap_end choose(struct raffia_pool *pool, const struct pool_re
 static enum pool_remap_end admit_and_take(struct raffia_pool *pool,
                                           const struct pool_remap_wish *wish,
                                           const struct remap_plan *plan, uint64_t moving_ns,
-                                          struct space_block *block, raffia_status *status_p)
+                                          raffia_status *status_p)
 {
     core_lock_take(&pool->lock);
     raffia_status status = pool_admit(pool, &plan->place);
@@ -202,13 +202,9 @@ static enum pool_remap_end admit_and_take(struct raffia_pool *pool,
         pool->remap.remaps += plan->moves > 0;
         pool->remap.chunks += plan->moves;
         pool->remap.ns += moving_ns;
-        status = space_allocate(pool->space, wish->request, block);
+        status = wish->take(pool, wish->context);
     } else {
         withdraw_place(pool, plan);
-    }
-    if (!status) {
-        pool_count_block(pool, block);
-        pool->misses++;
     }
     core_lock_leave(&pool->lock);
     if (!admitted)
@@ -220,7 +216,7 @@ static enum pool_remap_end admit_and_take(struct raffia_pool *pool,
 }
 
 enum pool_remap_end pool_remap(struct raffia_pool *pool, const struct pool_remap_wish *wish,
-                               struct space_block *block, raffia_status *status_p)
+                               raffia_status *status_p)
 {
     struct remap_plan plan;
     assert(pool_can_remap(pool));
@@ -236,5 +232,5 @@ enum pool_remap_end pool_remap(struct raffia_pool *pool, const struct pool_remap
                    ? POOL_REMAP_SHORT
                    : POOL_REMAP_FAILED;
     }
-    return admit_and_take(pool, wish, &plan, moving_ns, block, status_p);
+    return admit_and_take(pool, wish, &plan, moving_ns, status_p);
 }

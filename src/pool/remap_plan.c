@@ -63,7 +63,7 @@ static bool is_less(const struct price *one, const struct price *other)
 }
 
 struct search {
-    const struct raffia_pool *pool;
+    struct raffia_pool *pool;
     size_t bytes, alignment;
     bool alone;
     size_t affordable;     /* chunks that may be used up: idle ones, and what may be borrowed */
@@ -176,21 +176,43 @@ static void choose_targets(struct raffia_pool *pool, const struct remap_plan *pl
     }
 }
 
+static void search_place(struct search *search, const struct pool_interval *place)
+{
+    const size_t end = pool_end_slot(search->pool, place);
+    for (size_t i = pool_first_slot(search->pool, place); i < end; i++)
+        count(search, i, 1);
+    search->bytes = place->bytes;
+    consider(search, place->offset);
+}
+
+/* False if no such place can be. */
+static bool search_all(struct search *search, const struct space_request *request)
+{
+    struct raffia_pool *pool = search->pool;
+    search->alignment = core_max(request->alignment, pool->granule);
+    if (!core_align_up(request->bytes, pool->granule, &search->bytes) ||
+        search->bytes > pool->range_bytes)
+        return false;
+    space_walk(pool->space, visit, search);
+    search_window(search, pool->range_bytes);
+    return true;
+}
+
 enum remap_choice remap_choose(struct raffia_pool *pool, const struct pool_remap_wish *wish,
                                struct remap_plan *plan)
 {
     struct search search = {.pool = pool, .alone = wish->alone};
-    search.alignment = core_max(wish->request->alignment, pool->granule);
-    if (!core_align_up(wish->request->bytes, pool->granule, &search.bytes) ||
-        search.bytes > pool->range_bytes)
-        return REMAP_NO_CHUNKS;
     const size_t budget = wish->budget / pool->chunk_bytes;
     search.affordable = survey(pool) + budget;
-    space_walk(pool->space, visit, &search);
-    search_window(&search, pool->range_bytes);
+    if (wish->place)
+        search_place(&search, wish->place);
+    else if (!search_all(&search, wish->request))
+        return REMAP_NO_CHUNKS;
+    if (!search.found &&
+        (wish->place || (search.bytes - 1) / pool->chunk_bytes >= search.affordable))
+        return REMAP_NO_CHUNKS;
     if (!search.found)
-        return (search.bytes - 1) / pool->chunk_bytes < search.affordable ? REMAP_NO_ADDRESSES
-                                                                          : REMAP_NO_CHUNKS;
+        return REMAP_NO_ADDRESSES;
     const size_t loans = core_min(budget, search.price.moves);
     *plan = (struct remap_plan){search.best, search.price.moves - loans, loans};
     choose_donors(pool, plan);

@@ -139,6 +139,36 @@ static void a_fixed_pool_moves_its_chunks_too(void **state)
     drop_pool(pool);
 }
 
+/* Caches that grow until their request ends. */
+static void b16_a_block_grows_where_it_is_with_chunks_from_elsewhere(void **state)
+{
+    (void)state;
+    const unsigned flags[] = {0, RAFFIA_POOL_FIXED};
+    for (size_t i = 0; i < 2; i++) {
+        struct pool_plan plan = remap_plan();
+        plan.flags |= flags[i];
+        plan.initial_bytes = plan.maximum_bytes;
+        raffia_pool *pool = make_pool(&plan);
+        char *blocks[CHUNKS];
+        fill_with_chunks(pool, blocks);
+        must_free(pool, blocks[1]);
+        must_free(pool, blocks[3]);
+        must_free(pool, blocks[5]);
+        blocks[1] = blocks[3] = blocks[5] = NULL;
+        char *last = blocks[CHUNKS - 1]; /* absent slots are behind it */
+        assert_ok(raffia_pool_resize(pool, last, 3 * TEST_CHUNK + 1));
+        assert_contents(blocks);
+        memset(last + TEST_CHUNK, 5, 2 * TEST_CHUNK + 1);
+        assert_int_equal(stats_of(pool).remapped_chunks, 3);
+        assert_status(RAFFIA_ERROR_OUT_OF_MEMORY,
+                      raffia_pool_resize(pool, last, 4 * TEST_CHUNK + 1));
+        assert_contents(blocks);
+        assert_ok(raffia_pool_check(pool));
+        free_all(pool, blocks);
+        drop_pool(pool);
+    }
+}
+
 static void a_want_of_addresses_is_counted(void **state)
 {
     (void)state;
@@ -240,10 +270,9 @@ static void b16_what_a_stream_may_still_use_does_not_move(void **state)
     /* A capture would be left alone as well; here the pool may not even wait. */
     pthread_mutex_lock(&pool->growth_lock);
     const struct space_request request = {.bytes = 2 * TEST_CHUNK, .thorough = true};
-    const struct pool_remap_wish wish = {&request, 0, false};
-    struct space_block block;
+    const struct pool_remap_wish wish = {.request = &request};
     raffia_status status = RAFFIA_OK;
-    assert_int_equal(pool_remap(pool, &wish, &block, &status), POOL_REMAP_REFUSED);
+    assert_int_equal(pool_remap(pool, &wish, &status), POOL_REMAP_REFUSED);
     pthread_mutex_unlock(&pool->growth_lock);
     assert_int_equal(stats_of(pool).remaps, 0);
     /* Released, the request waits for the event, and the simulated device would notice a chunk
@@ -416,6 +445,7 @@ int main(void)
         TEST(b16_a_request_is_refused_only_for_want_of_whole_free_chunks),
         TEST(what_may_still_be_borrowed_is_used_before_chunks_move),
         TEST(a_fixed_pool_moves_its_chunks_too),
+        TEST(b16_a_block_grows_where_it_is_with_chunks_from_elsewhere),
         TEST(a_want_of_addresses_is_counted),
         TEST(a_want_of_mappings_is_counted),
         TEST(chunks_of_regular_pages_do_not_move),

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define OPERATIONS_DEFAULT 400000u
+#define OPERATIONS_DEFAULT 200000u
 #define SEEDS_DEFAULT      20u
 
 static struct soak soak_of(uint64_t seed, size_t operations)
