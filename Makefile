@@ -12,7 +12,7 @@ TRACES ?=
 export DESTDIR FUZZ_SECONDS COVERAGE_LINES RESERVE SIZE TRACES
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench peers fuzz coverage install docs gpu-test clean
+.PHONY: help demo test lint format bench peers fuzz soak coverage install docs gpu-test clean
 
 demo: ## load a model into regular and into huge pages and compare (RESERVE=1 sets pages aside)
 	@scripts/deps build
@@ -45,6 +45,11 @@ fuzz: ## run each fuzz target for FUZZ_SECONDS (60)
 	@scripts/deps build test fuzz
 	@scripts/build fuzz
 	@scripts/fuzz
+
+soak: ## ten million random operations on pools, checked against a map of owners
+	@scripts/deps build test
+	@scripts/build dev
+	@scripts/soak
 
 coverage: ## run the tests instrumented; fail below COVERAGE_LINES (90) per cent of src/
 	@scripts/deps build test coverage

@@ -47,6 +47,14 @@ static const char documentation[] =
     "  trace.reserved_over_requested  the last by the first\n"
     "  trace.failures                 allocations refused; their frees are passed over\n"
     "  trace.hits, .misses            allocations without and with driver calls\n"
+    "  trace.remaps, .remapped_chunks  with --remap: allocations that chunks were moved for, and "
+    "how "
+    "many\n"
+    "  trace.remap_us_per_chunk        what mapping one at its new place took the "
+    "allocation\n"
+    "  trace.remap_unmap_us_per_chunk  what unmapping its old place took later calls\n"
+    "  trace.remap_refusals            moves not made for want of addresses or mappings\n"
+    "  trace.stranded_bytes_end        free at the end, in chunks partly in use\n"
     "  trace.op_ns                    median of the passes of warm.mean\n"
     "  trace.op_p50_ns, .op_p99_ns, .op_max_ns  of the calls of warm.alloc and warm.free\n"
     "  trace.need_over_peak           with --need: the smallest limit that refuses nothing\n\n"
@@ -54,6 +62,7 @@ static const char documentation[] =
     "use), free in whole chunks, and not mapped.\n\n"
     "Examples:\n"
     "  raffia bench trace program.csv --device sim:0\n"
+    "  raffia bench trace program.csv --device cuda:0 --remap --limit-factor 1.025\n"
     "  gzip -dc program.csv.gz | raffia bench trace - --limit-factor 1.05 --svg program.svg\n\n"
     "Exit codes: 0 measured, 1 it could not be measured, 2 bad command line.";
 
@@ -67,6 +76,7 @@ enum key {
     KEY_CHUNK,
     KEY_LIMIT,
     KEY_NEED,
+    KEY_REMAP,
     KEY_TOUCH,
     KEY_SVG,
     KEY_JSON,
@@ -93,6 +103,9 @@ static const struct argp_option option_table[] = {
     {"granule", KEY_GRANULE, "SIZE", 0, "block sizes are multiples of it (256B)", 0},
     {"chunk", KEY_CHUNK, "SIZE", 0, "unit of growth (as the pool chooses)", 0},
     {"need", KEY_NEED, NULL, 0, "look for the smallest limit that refuses nothing", 0},
+    {"remap", KEY_REMAP, NULL, 0,
+     "let the pool put free chunks together; it then grows by 2 MiB unless --chunk says otherwise",
+     0},
     {"touch", KEY_TOUCH, NULL, 0, "write to each page of each block", 0},
     {"runs", KEY_RUNS, "N", 0, "passes of warm.mean (5)", 0},
     {"svg", KEY_SVG, "FILE", 0, "draw the pool's memory over the trace into FILE", 0},
@@ -178,6 +191,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_NEED:
         command->plan.need = true;
+        return 0;
+    case KEY_REMAP:
+        command->plan.remap = true;
         return 0;
     case KEY_TOUCH:
         command->plan.touch = true;

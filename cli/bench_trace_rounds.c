@@ -34,7 +34,7 @@ static raffia_status choose_limit(struct bench_trace *bench)
                           "a pool of %.0f bytes would be needed: more than any machine has", limit);
     bench->limit = (core_max((size_t)limit, 1) + unit - 1) / unit * unit;
     bench->chunk_bytes = plan->chunk_bytes;
-    if (!plan->chunk_bytes && plan->limit_factor > 0)
+    if (!plan->chunk_bytes && (plan->limit_factor > 0 || plan->remap))
         bench->chunk_bytes = bench_trace_page_bytes(plan);
     return RAFFIA_OK;
 }
@@ -53,6 +53,7 @@ raffia_status bench_trace_pool(const struct bench_trace *bench, size_t limit, si
         .maximum_bytes = limit,
         .chunk_bytes = chunk_bytes,
         .granule = bench->plan->granule,
+        .flags = bench->plan->remap ? RAFFIA_POOL_REMAPPABLE : 0,
     };
     return raffia_pool_create(&options, pool_p);
 }
@@ -126,6 +127,22 @@ static void add_figures(struct bench_trace *bench, const struct replay_result *r
     bench_report_value(report, "trace.driver_calls", (double)stats->driver_calls);
 }
 
+static void add_remap_figures(struct bench_trace *bench, const raffia_pool_stats *stats)
+{
+    struct bench_report *report = bench->report;
+    bench_report_value(report, "trace.remaps", (double)stats->remaps);
+    bench_report_value(report, "trace.remapped_chunks", (double)stats->remapped_chunks);
+    bench_report_value(report, "trace.operations_per_remap",
+                       (double)bench->trace->count / (double)stats->remaps);
+    bench_report_value(report, "trace.remap_us_per_chunk",
+                       (double)stats->remap_ns * 1e-3 / (double)stats->remapped_chunks);
+    bench_report_value(report, "trace.remap_unmap_us_per_chunk",
+                       (double)stats->remap_unmap_ns * 1e-3 / (double)stats->remapped_chunks);
+    bench_report_value(report, "trace.remap_refusals",
+                       (double)(stats->remap_address_refusals + stats->remap_mapping_refusals));
+    bench_report_value(report, "trace.stranded_bytes_end", (double)stats->stranded_bytes);
+}
+
 /* The first pass, on a pool that grows as it is asked: what it needed is what counts. */
 static raffia_status cold_pass(struct bench_trace *bench, raffia_pool *pool,
                                const struct replay_way *way, struct trace_series *series)
@@ -145,6 +162,8 @@ static raffia_status cold_pass(struct bench_trace *bench, raffia_pool *pool,
     if (status)
         return status;
     add_figures(bench, &result, &stats);
+    if (bench->plan->remap)
+        add_remap_figures(bench, &stats);
     run.takes->pages = stats.pages;
     run.takes->has_pages = stats.pages.total_bytes > 0;
     return replay_drain(way, bench->trace, bench->names);

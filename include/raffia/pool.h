@@ -32,7 +32,11 @@ typedef struct raffia_pool raffia_pool;
 
 /** Options of a pool that are on or off. */
 typedef enum raffia_pool_flags {
-    RAFFIA_POOL_REMAPPABLE = 1u << 0, /**< chunks can be moved to other addresses */
+    RAFFIA_POOL_REMAPPABLE = 1u << 0, /**< free chunks can be moved to other addresses: before the
+                                           pool would refuse a request, it puts whole free ones
+                                           together at one run of addresses. Blocks stay where they
+                                           are, and nothing moves on regular pages. Its unit is
+                                           chunk_bytes: 2 MiB where sizes vary much */
     RAFFIA_POOL_SHAREABLE = 1u << 1,  /**< chunks can be exported to other processes */
     RAFFIA_POOL_GUARD = 1u << 2,      /**< a guard behind each block: see raffia_guard_report */
     RAFFIA_POOL_FIXED = 1u << 3,      /**< the initial size is all there is: no growth, and nothing
@@ -60,7 +64,8 @@ typedef struct raffia_pool_options {
                                  device (8 %, at most 16 GiB, at most what is free; settings
                                  `pool_share`, `pool_maximum` and
                                  `device_parameters`). Of a fixed pool it is the initial size: 0,
-                                 or the same in whole pages */
+                                 or the same in whole pages. Of a remappable one it is cut to whole
+                                 chunks, or rounded up to them if the initial size is more */
     size_t chunk_bytes;     /**< unit of growth, trimming and remapping; 0 = chosen (256 MiB, or if
                                  that is less the initial size, or without one the limit); rounded
                                  up to whole pages */
@@ -72,6 +77,12 @@ typedef struct raffia_pool_options {
                                  CPU, at most 16 */
     int numa_node_plus_one; /**< NUMA node to bind to, plus one; 0 = where the kernel likes. That
                                  there is such a node is found out when memory is mapped */
+    size_t address_bytes;   /**< of a remappable pool: addresses to reserve, which moved chunks need
+                                 beyond the limit; 0 = one and a half times the limit; rounded up to
+                                 whole chunks, and at least the limit */
+    size_t remap_mappings;  /**< of a remappable pool: chunks are not moved where more mappings than
+                                 this would come of it; 0 = 32768 for memory of the host, where the
+                                 kernel counts them, else no limit */
 } raffia_pool_options;
 
 /** What a pool holds now. A snapshot: the fields agree with each other. */
@@ -102,6 +113,18 @@ typedef struct raffia_pool_stats {
     size_t pending_bytes; /**< freed on a stream that has not got there yet: neither in use nor
                                free */
     size_t pending_blocks;
+    size_t stranded_bytes;    /**< free, but in chunks that are partly in use: they can neither be
+                                   moved nor given back */
+    uint64_t remaps;          /**< allocations that chunks were moved for: see
+                                   #RAFFIA_POOL_REMAPPABLE */
+    uint64_t remapped_chunks; /**< chunks moved for them */
+    uint64_t remap_ns;        /**< time that moving them took those allocations,
+                                    in nanoseconds */
+    uint64_t remap_unmap_ns;  /**< time that later calls took to unmap the addresses that chunks
+                                   were moved from */
+    uint64_t remap_address_refusals; /**< moves not made for want of a run of addresses */
+    uint64_t remap_mapping_refusals; /**< moves not made because of remap_mappings */
+    uint64_t pressure_calls;         /**< see raffia_pool_on_pressure() */
 } raffia_pool_stats;
 
 /** One block, for a walk or a look-up. */
@@ -139,6 +162,15 @@ typedef struct raffia_guard_report {
 
 /** Called for each block in order of address; return false to stop the walk. */
 typedef bool (*raffia_block_visitor)(void *context, const raffia_block *block);
+
+/**
+ * Called when a pool is about to refuse memory: see raffia_pool_on_pressure().
+ * @param context as given there
+ * @param pool    the pool
+ * @param bytes   what is wanted
+ * @return whether anything was freed, so that it is worth another try
+ */
+typedef bool (*raffia_pool_pressure)(void *context, raffia_pool *pool, size_t bytes);
 
 RAFFIA_BEGIN_DECLS
 
@@ -303,6 +335,23 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_trim(raffia_pool *pool, si
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_set_maximum(raffia_pool *pool,
                                                                   size_t maximum_bytes);
+
+/**
+ * @brief Sets whom to ask for memory before it is refused; NULL for nobody.
+ *
+ * When everything else has failed - growth, moving chunks, idle chunks of other pools, blocks that
+ * wait for streams - the callback is called with the bytes that are wanted, and if it answers true
+ * the request is tried once more from the start. raffia_pool_set_maximum() calls it with the bytes
+ * that are mapped beyond the new limit and not idle.
+ *
+ * It runs in the thread whose request would fail, with no lock of the library held, and may free
+ * blocks of this and of other pools, on streams too, trim, and allocate. What is then refused to it
+ * is refused: it is not called from within itself. Several threads may be in it at once. One that
+ * is in it already may stay there after this call has replaced it.
+ */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_on_pressure(raffia_pool *pool,
+                                                                  raffia_pool_pressure callback,
+                                                                  void *context);
 
 /**
  * @brief Reads the page sizes back again and updates the report.

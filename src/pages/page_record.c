@@ -116,6 +116,60 @@ raffia_status page_record_unmap(struct page_source *source, struct page_record *
     return status;
 }
 
+raffia_status page_record_settle(struct page_source *source, struct page_record *record)
+{
+    const struct driver_device device = source->options.device;
+    if (!record->former)
+        return RAFFIA_OK;
+    count_call(source);
+    raffia_status status = device.driver->chunk_unmap(device.index, record->chunk, record->former);
+    if (!status)
+        record->former = NULL;
+    return status;
+}
+
+static raffia_status alias(struct page_source *source, struct page_record *record, void *at,
+                           struct driver_page_evidence *evidence, raffia_fallback_reason *reason)
+{
+    void *const old = record->at;
+    record->at = NULL;
+    raffia_status status = page_record_map(source, record, at, evidence, reason);
+    if (status) {
+        /* Still there if undoing failed. */
+        record->former = record->at;
+        record->reusable = true;
+        record->at = old;
+    } else {
+        record->former = old;
+    }
+    return status;
+}
+
+raffia_status page_record_move(struct page_source *source, struct page_record *record, void *at,
+                               struct driver_page_evidence *evidence,
+                               raffia_fallback_reason *reason)
+{
+    const unsigned capabilities = source->options.device.driver->capabilities;
+    void *const old = record->at;
+    assert(old && !record->former);
+    if (capabilities & DRIVER_CAN_ALIAS)
+        return alias(source, record, at, evidence, reason);
+    *reason = RAFFIA_REASON_NONE;
+    raffia_status status = page_record_unmap(source, record);
+    if (status)
+        return status;
+    status = page_record_map(source, record, at, evidence, reason);
+    if (status) {
+        struct core_error_record cause;
+        raffia_fallback_reason ignored;
+        core_error_save(&cause);
+        if (!record->at)
+            (void)page_record_map(source, record, old, evidence, &ignored);
+        core_error_restore(&cause);
+    }
+    return status;
+}
+
 raffia_status page_record_end(struct page_source *source, struct page_record *record)
 {
     const struct driver_device device = source->options.device;

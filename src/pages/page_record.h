@@ -13,7 +13,8 @@
 struct page_record {
     struct page_record *next; /* among the kept */
     driver_chunk chunk;
-    void *at; /* where it is mapped; NULL if it is not */
+    void *at;     /* where it is mapped; NULL if it is not */
+    void *former; /* where it is mapped too, as it was moved or could not be; NULL if nowhere */
     size_t bytes;
     bool reusable; /* may be lent again; otherwise it only waits for its end */
 };
@@ -35,6 +36,17 @@ raffia_status page_record_map(struct page_source *source, struct page_record *re
                               raffia_fallback_reason *reason);
 
 raffia_status page_record_unmap(struct page_source *source, struct page_record *record);
+
+/* Maps a mapped chunk at `at` instead, reading the page size back. Where the driver can alias, the
+ * old address becomes the former one, and on failure the record is as it was, but that `at` may be
+ * the former address if undoing failed as well. Elsewhere it is unmapped first, and on failure
+ * mapped again; record->at is the old address only if that succeeded. */
+raffia_status page_record_move(struct page_source *source, struct page_record *record, void *at,
+                               struct driver_page_evidence *evidence,
+                               raffia_fallback_reason *reason);
+
+/* Unmaps the former address. */
+raffia_status page_record_settle(struct page_source *source, struct page_record *record);
 
 /* Unmaps if need be, destroys, and frees the record. On failure the record stays. */
 raffia_status page_record_end(struct page_source *source, struct page_record *record);

@@ -253,6 +253,10 @@ raffia_status page_store_return(struct page_store *store, struct page_loan *loan
 {
     struct page_record *record = loan->record;
     assert(record && record->at == loan->at);
+    if (record->former)
+        return core_error(RAFFIA_ERROR_DRIVER,
+                          "a chunk of %zu bytes is still mapped at %p, which it was moved from",
+                          record->bytes, record->former);
     raffia_status status = page_record_unmap(&store->source, record);
     if (status)
         return status;
@@ -267,6 +271,62 @@ raffia_status page_store_return(struct page_store *store, struct page_loan *loan
     if (!keep)
         (void)end_moving(store, record); /* or it is kept */
     return RAFFIA_OK;
+}
+
+/* A chunk that is not where its borrower had it any more, nor where it should have gone. */
+static void keep_lost(struct page_store *store, struct page_loan *loan)
+{
+    struct page_record *record = loan->record;
+    pthread_mutex_lock(&store->lock);
+    store->lent_bytes -= record->bytes;
+    store->moving_bytes += record->bytes;
+    put_kept(store, record);
+    pthread_mutex_unlock(&store->lock);
+    *loan = (struct page_loan){0};
+}
+
+raffia_status page_store_move(struct page_store *store, struct page_loan *loan, void *at,
+                              raffia_fallback_reason *reason)
+{
+    struct page_record *record = loan->record;
+    struct driver_page_evidence evidence;
+    assert(store->source.options.remappable && record->at == loan->at && !record->former);
+    *reason = RAFFIA_REASON_NONE;
+    raffia_status status = page_record_move(&store->source, record, at, &evidence, reason);
+    if (status && record->at != loan->at) {
+        struct core_error_record cause;
+        core_error_save(&cause);
+        keep_lost(store, loan);
+        core_error_restore(&cause);
+        return status;
+    }
+    if (status)
+        return status;
+    loan->at = at;
+    loan->evidence = evidence;
+    return RAFFIA_OK;
+}
+
+raffia_status page_store_move_back(struct page_store *store, struct page_loan *loan, void *old)
+{
+    struct page_record *record = loan->record;
+    raffia_fallback_reason ignored;
+    if (record->former != old)
+        return page_store_move(store, loan, old, &ignored);
+    record->former = record->at;
+    loan->at = record->at = old;
+    (void)page_record_settle(&store->source, record); /* or it stays the former address */
+    return RAFFIA_OK;
+}
+
+void *page_store_former(const struct page_loan *loan)
+{
+    return loan->record ? loan->record->former : NULL;
+}
+
+raffia_status page_store_settle(struct page_store *store, const struct page_loan *loan)
+{
+    return page_record_settle(&store->source, loan->record);
 }
 
 void page_store_set_limit(struct page_store *store, size_t limit_bytes)

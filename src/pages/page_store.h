@@ -72,6 +72,26 @@ raffia_status page_store_borrow(struct page_store *store, void *at, size_t bytes
  * is over all the same. */
 raffia_status page_store_return(struct page_store *store, struct page_loan *loan);
 
+/*
+ * Maps a lent chunk at `at` instead of where it is: same content, same borrower. Pre: the store is
+ * remappable, and the chunk is settled. Nobody may be using it. Where the driver can map a chunk
+ * twice, its former address stays mapped until page_store_settle(): the dear half of a move can
+ * wait. On failure nothing changed, with two exceptions: `at` may still be mapped, and is then the
+ * loan's former address; and with a driver that cannot map twice, and that failed twice, the loan
+ * is over (loan->record is NULL) and its chunk kept.
+ */
+raffia_status page_store_move(struct page_store *store, struct page_loan *loan, void *at,
+                              raffia_fallback_reason *reason);
+
+/* Moves it back to where it came from, `old`. Cannot fail where the driver can map twice, but that
+ * the loan may need to be settled. As page_store_move() elsewhere. */
+raffia_status page_store_move_back(struct page_store *store, struct page_loan *loan, void *old);
+
+/* The address besides loan->at where the chunk is still mapped; NULL if it is settled. Chunks must
+ * be before they are moved again or returned. */
+void *page_store_former(const struct page_loan *loan);
+raffia_status page_store_settle(struct page_store *store, const struct page_loan *loan);
+
 /* Gives kept chunks back to the system until at most `keep_bytes` are kept. */
 raffia_status page_store_trim(struct page_store *store, size_t keep_bytes, size_t *released_p);
 

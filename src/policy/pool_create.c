@@ -18,6 +18,9 @@
 
 #define GRANULE_DEFAULT 256u
 
+/* Half of the mappings that the kernel lets a process have. */
+#define HOST_MAPPINGS_DEFAULT 32768u
+
 #define FLAGS_KNOWN                                                                                \
     (RAFFIA_POOL_REMAPPABLE | RAFFIA_POOL_SHAREABLE | RAFFIA_POOL_GUARD | RAFFIA_POOL_FIXED)
 
@@ -95,6 +98,33 @@ static raffia_status round_up(size_t *bytes, size_t unit, const char *what)
                       what, *bytes, unit);
 }
 
+/* Chunks that move need addresses where nothing is yet. */
+static raffia_status plan_remapping(const struct request *request, struct pool_plan *plan)
+{
+    const raffia_pool_options *o = &request->options;
+    if (!(o->flags & RAFFIA_POOL_REMAPPABLE))
+        return RAFFIA_OK;
+    /* Whole chunks only: one of another size could not move. */
+    size_t maximum = plan->maximum_bytes - plan->maximum_bytes % plan->chunk_bytes;
+    raffia_status status = RAFFIA_OK;
+    if (maximum < plan->initial_bytes) {
+        maximum = plan->initial_bytes;
+        status = round_up(&maximum, plan->chunk_bytes, "the maximum");
+    }
+    plan->maximum_bytes = maximum;
+    size_t addresses = o->address_bytes;
+    if (!addresses && !core_add(maximum, maximum / 2, &addresses))
+        addresses = maximum;
+    addresses = core_max(addresses, maximum);
+    if (!status)
+        status = round_up(&addresses, plan->chunk_bytes, "the addresses");
+    plan->address_bytes = addresses;
+    plan->mapping_limit = o->remap_mappings;
+    if (!o->remap_mappings && plan->device.driver->capabilities & DRIVER_CPU_ACCESSIBLE)
+        plan->mapping_limit = HOST_MAPPINGS_DEFAULT;
+    return status;
+}
+
 /* Sizes for one rung. All are multiples of its page size and of the granule. */
 static raffia_status size_plan(const struct request *request, const raffia_device_info *info,
                                struct pool_plan *plan)
@@ -135,7 +165,7 @@ static raffia_status size_plan(const struct request *request, const raffia_devic
                           o->initial_bytes, o->maximum_bytes);
     plan->maximum_bytes = fixed ? initial : maximum;
     plan->chunk_bytes = core_min(chunk, plan->maximum_bytes);
-    return RAFFIA_OK;
+    return plan_remapping(request, plan);
 }
 
 /* A granule of a page stays aligned to huge pages, whatever the ladder falls to: who asks for it

@@ -65,6 +65,14 @@ bool pool_take_mapped(raffia_pool *pool, size_t bytes, size_t alignment, void **
     return true;
 }
 
+static raffia_status try_anew(struct raffia_pool *pool, const struct space_request *request,
+                              struct space_block *block, struct pool_growth_end *end)
+{
+    *end = (struct pool_growth_end){.gave_up = false};
+    return pool_is_rigid(pool) ? allocate_mapped(pool, request, block)
+                               : pool_try_growth(pool, request, block, end);
+}
+
 /* The path that is not. It stays out of line, as do the special pools: the frame of the one above
  * would grow. */
 static __attribute__((noinline)) raffia_status allocate_anew(struct raffia_pool *pool,
@@ -72,13 +80,14 @@ static __attribute__((noinline)) raffia_status allocate_anew(struct raffia_pool 
                                                              size_t bytes,
                                                              struct space_block *block)
 {
-    struct pool_growth_end end = {.gave_up = false};
+    struct pool_growth_end end;
     /* The first look was a short one. */
     struct space_request thorough = *request;
     thorough.thorough = true;
-    raffia_status status = pool->flags & RAFFIA_POOL_FIXED
-                               ? allocate_mapped(pool, &thorough, block)
-                               : pool_try_growth(pool, &thorough, block, &end);
+    raffia_status status = try_anew(pool, &thorough, block, &end);
+    /* Guarded pools hold their guard lock here: take_guarded() asks for them. */
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !pool->guard && pool_press(pool, &thorough, bytes))
+        status = try_anew(pool, &thorough, block, &end);
     return status == RAFFIA_ERROR_OUT_OF_MEMORY ? pool_refuse_grown(pool, request, bytes, &end)
                                                 : status;
 }
@@ -91,11 +100,24 @@ raffia_status pool_take(struct raffia_pool *pool, const struct space_request *re
                                                 : status;
 }
 
+static raffia_status take_guarded(struct raffia_pool *pool, const struct space_request *request,
+                                  size_t bytes, const raffia_stream *stream_p,
+                                  struct space_block *block)
+{
+    raffia_status status = pool_alloc_guarded(pool, request, bytes, stream_p, block);
+    if (status != RAFFIA_ERROR_OUT_OF_MEMORY || !pool_press(pool, request, bytes))
+        return status;
+    core_lock_take(&pool->lock);
+    pool->failures--; /* it was not the last word */
+    core_lock_leave(&pool->lock);
+    return pool_alloc_guarded(pool, request, bytes, stream_p, block);
+}
+
 static __attribute__((noinline)) raffia_status
 take_specially(struct raffia_pool *pool, const struct space_request *request, size_t bytes,
                const raffia_stream *stream_p, struct space_block *block)
 {
-    return pool->guard ? pool_alloc_guarded(pool, request, bytes, stream_p, block)
+    return pool->guard ? take_guarded(pool, request, bytes, stream_p, block)
                        : pool_take_ordered(pool, request, bytes, stream_p, block);
 }
 

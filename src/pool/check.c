@@ -62,11 +62,18 @@ static bool differs(char text[static CORE_ERROR_MAX], const char *what, size_t o
 static bool slots_are_wrong(struct raffia_pool *pool, char text[static CORE_ERROR_MAX])
 {
     struct page_store_stats store;
-    size_t lent = 0, mapped = 0, mapped_slots = 0;
+    size_t lent = 0, mapped = 0, mapped_slots = 0, formers = 0;
     for (size_t i = 0; i < pool->slot_count; i++) {
         const struct pool_slot *slot = &pool->slots[i];
         if (slot->state == POOL_SLOT_ABSENT)
             continue;
+        if (slot->state == POOL_SLOT_FORMER) {
+            formers++;
+            if (page_store_former(&slot->loan) == pool->base + pool_slot_offset(pool, i))
+                continue;
+            snprintf(text, CORE_ERROR_MAX, "slot %zu is the former place of no chunk", i);
+            return true;
+        }
         if (slot->loan.at != pool->base + pool_slot_offset(pool, i) ||
             slot->loan.bytes != pool_slot_bytes(pool, i)) {
             snprintf(text, CORE_ERROR_MAX, "the chunk of slot %zu lies at another place", i);
@@ -79,7 +86,8 @@ static bool slots_are_wrong(struct raffia_pool *pool, char text[static CORE_ERRO
     page_store_query(pool->store, &store);
     return differs(text, "bytes borrowed, slots and store", lent, store.lent_bytes) ||
            differs(text, "bytes mapped, slots and counter", mapped, pool->mapped_bytes) ||
-           differs(text, "mapped slots and counter", mapped_slots, pool->mapped_slots);
+           differs(text, "mapped slots and counter", mapped_slots, pool->mapped_slots) ||
+           differs(text, "slots that chunks moved from and counter", formers, pool->remap.formers);
 }
 
 static bool counters_are_wrong(struct raffia_pool *pool, const struct audit *audit,

@@ -31,6 +31,47 @@ static bool is_shortage(raffia_status status)
     return status == RAFFIA_ERROR_OUT_OF_MEMORY || status == RAFFIA_ERROR_LIMIT;
 }
 
+/* Both locks held. What growth or moved chunks made room for. */
+static raffia_status take(struct raffia_pool *pool, void *context)
+{
+    const struct growth *growth = context;
+    raffia_status status = space_allocate(pool->space, growth->request, growth->block);
+    if (!status) {
+        pool_count_block(pool, growth->block);
+        pool->misses++;
+    }
+    return status;
+}
+
+/* Puts free chunks together, with what may still be borrowed. */
+static enum outcome remap_and_take(struct growth *growth, size_t budget, raffia_status *status_p)
+{
+    const struct pool_remap_wish wish = {
+        .request = growth->request,
+        .budget = budget,
+        .alone = growth->thefts >= POOL_THEFTS_SUFFERED,
+        .take = take,
+        .context = growth,
+    };
+    switch (pool_remap(growth->pool, &wish, status_p)) {
+    case POOL_REMAP_SERVED:
+        return OUTCOME_DONE;
+    case POOL_REMAP_STOLEN:
+        growth->thefts++;
+        return OUTCOME_AGAIN;
+    case POOL_REMAP_REFUSED:
+        return OUTCOME_REFUSE;
+    case POOL_REMAP_SHORT:
+        growth->device_refused = true;
+        growth->missing = growth->pool->chunk_bytes;
+        core_error_save(growth->refusal);
+        return OUTCOME_REFUSE;
+    default:
+        *status_p = core_error_prefix("pool '%s' cannot move its chunks", growth->pool->name);
+        return OUTCOME_DONE;
+    }
+}
+
 static enum outcome fill_and_take(struct growth *growth, const struct pool_interval *interval,
                                   raffia_status *status_p)
 {
@@ -41,6 +82,10 @@ static enum outcome fill_and_take(struct growth *growth, const struct pool_inter
     if (growth->device_refused) {
         growth->missing = interval->missing;
         core_error_save(growth->refusal);
+        const enum outcome outcome =
+            pool_can_remap(pool) ? remap_and_take(growth, 0, status_p) : OUTCOME_REFUSE;
+        if (outcome != OUTCOME_REFUSE)
+            return outcome;
         return pool_make_room(pool, interval, interval->missing, 1) ? OUTCOME_AGAIN
                                                                     : OUTCOME_REFUSE;
     }
@@ -52,11 +97,7 @@ static enum outcome fill_and_take(struct growth *growth, const struct pool_inter
     status = pool_admit(pool, interval);
     const bool admitted = !status;
     if (admitted)
-        status = space_allocate(pool->space, growth->request, growth->block);
-    if (!status) {
-        pool_count_block(pool, growth->block);
-        pool->misses++;
-    }
+        status = take(pool, growth);
     core_lock_leave(&pool->lock);
     if (!admitted)
         pool_drop_loaned(pool, interval);
@@ -68,24 +109,41 @@ static enum outcome fill_and_take(struct growth *growth, const struct pool_inter
     return OUTCOME_DONE;
 }
 
-/* Both locks held. Where the request would fit with what may still be borrowed; failing that, where
- * it would fit if idle chunks were moved. */
-static bool choose_window(const struct growth *growth, size_t budget,
-                          struct pool_interval *interval)
+/* Where the pool cannot grow as far as the request needs: its own idle chunks are moved, or, if
+ * they cannot be, given back and taken anew. */
+static enum outcome make_place(struct growth *growth, size_t budget, raffia_status *status_p)
 {
-    const enum pool_view view =
-        growth->thefts < POOL_THEFTS_SUFFERED ? POOL_VIEW_GROWTH : POOL_VIEW_ALONE;
-    if (!pool_find_window(growth->pool, growth->request, view, interval))
-        return false;
-    return interval->missing <= budget ||
-           pool_find_window(growth->pool, growth->request, POOL_VIEW_MOVE, interval);
+    struct raffia_pool *pool = growth->pool;
+    struct pool_interval interval;
+    if (pool_can_remap(pool)) {
+        const enum outcome outcome = remap_and_take(growth, budget, status_p);
+        /* Chunks of another size than the rest are not moved. */
+        if (outcome != OUTCOME_REFUSE || pool->range_bytes % pool->chunk_bytes == 0)
+            return outcome;
+    }
+    core_lock_take(&pool->lock);
+    const bool found = pool_find_window(pool, growth->request, POOL_VIEW_MOVE, &interval);
+    core_lock_leave(&pool->lock);
+    if (!found)
+        return OUTCOME_REFUSE;
+    if (interval.missing <= budget)
+        return fill_and_take(growth, &interval, status_p);
+    const size_t shortfall = interval.missing - budget;
+    return pool_make_room(pool, &interval, shortfall, shortfall) ? OUTCOME_AGAIN : OUTCOME_REFUSE;
 }
 
 static enum outcome attempt(struct growth *growth, raffia_status *status_p)
 {
     struct raffia_pool *pool = growth->pool;
     struct pool_interval interval;
+    const enum pool_view view =
+        growth->thefts < POOL_THEFTS_SUFFERED ? POOL_VIEW_GROWTH : POOL_VIEW_ALONE;
     const size_t budget = pool_budget(pool);
+    *status_p = pool_settle(pool); /* also what the attempt before may have moved in vain */
+    if (*status_p) {
+        *status_p = core_error_prefix("pool '%s' cannot grow", pool->name);
+        return OUTCOME_DONE;
+    }
     core_lock_take(&pool->lock);
     *status_p = space_allocate(pool->space, growth->request, growth->block);
     if (!*status_p) {
@@ -93,17 +151,14 @@ static enum outcome attempt(struct growth *growth, raffia_status *status_p)
         pool->hits++;
     }
     const bool short_of_space = *status_p == RAFFIA_ERROR_OUT_OF_MEMORY;
-    const bool found = short_of_space && choose_window(growth, budget, &interval);
+    const bool found = short_of_space && pool_find_window(pool, growth->request, view, &interval);
     core_lock_leave(&pool->lock);
     if (!short_of_space)
         return OUTCOME_DONE;
     growth->device_refused = false;
-    if (!found)
-        return OUTCOME_REFUSE;
-    if (interval.missing <= budget)
+    if (found && interval.missing <= budget)
         return fill_and_take(growth, &interval, status_p);
-    const size_t shortfall = interval.missing - budget;
-    return pool_make_room(pool, &interval, shortfall, shortfall) ? OUTCOME_AGAIN : OUTCOME_REFUSE;
+    return make_place(growth, budget, status_p);
 }
 
 static enum outcome grow(struct growth *growth, raffia_status *status_p)

@@ -123,23 +123,19 @@ static raffia_status take_or_grow(struct raffia_pool *pool, const struct asking 
                                   struct pool_growth_end *end)
 {
     raffia_status status = take_at_hand(pool, asking, false);
-    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !(pool->flags & RAFFIA_POOL_FIXED))
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !pool_is_rigid(pool))
         status = pool_try_growth(pool, asking->request, asking->block, end);
     return status;
 }
 
 /* Dearer step by step: events that have passed, growth, a wait on the device, a wait of ours. */
-static raffia_status take_dearly(struct raffia_pool *pool, const struct asking *first, size_t bytes)
+static raffia_status take_by_any_means(struct raffia_pool *pool, const struct asking *asking,
+                                       struct pool_growth_end *end)
 {
-    struct pool_growth_end end = {.gave_up = false};
-    /* The first look was a short one. */
-    struct space_request thorough = *first->request;
-    struct asking anew = *first, *asking = &anew;
-    thorough.thorough = true;
-    anew.request = &thorough;
+    *end = (struct pool_growth_end){.gave_up = false};
     const bool hopeless = !asking->bytes || asking->bytes > pool->range_bytes;
     pool_order_refresh(pool);
-    raffia_status status = take_or_grow(pool, asking, &end);
+    raffia_status status = take_or_grow(pool, asking, end);
     for (int i = 0; status == RAFFIA_ERROR_OUT_OF_MEMORY && !hopeless && i < WAITS_MAX; i++) {
         if (asking->reuses) {
             status = take_at_hand(pool, asking, true);
@@ -148,11 +144,25 @@ static raffia_status take_dearly(struct raffia_pool *pool, const struct asking *
         }
         if (status != RAFFIA_ERROR_OUT_OF_MEMORY || !pool_order_wait(pool))
             break;
-        status = take_or_grow(pool, asking, &end);
+        status = take_or_grow(pool, asking, end);
     }
+    return status;
+}
+
+static raffia_status take_dearly(struct raffia_pool *pool, const struct asking *first, size_t bytes)
+{
+    struct pool_growth_end end;
+    /* The first look was a short one. */
+    struct space_request thorough = *first->request;
+    struct asking asking = *first;
+    thorough.thorough = true;
+    asking.request = &thorough;
+    raffia_status status = take_by_any_means(pool, &asking, &end);
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && pool_press(pool, &thorough, bytes))
+        status = take_by_any_means(pool, &asking, &end);
     if (status != RAFFIA_ERROR_OUT_OF_MEMORY)
         return status;
-    return pool_refuse_grown(pool, asking->request, bytes, &end);
+    return pool_refuse_grown(pool, &thorough, bytes, &end);
 }
 
 raffia_status pool_take_ordered(struct raffia_pool *pool, const struct space_request *request,
@@ -382,7 +392,8 @@ static bool would_cut_what_is_used(struct raffia_pool *pool, const void *address
 raffia_status pool_order_before_resize(struct raffia_pool *pool, const void *address, size_t bytes)
 {
     while (would_cut_what_is_used(pool, address, bytes))
-        if (!pool_order_wait_use(pool))
+        /* Another thread may have seen to it that there is nothing to wait for any more. */
+        if (!pool_order_wait_use(pool) && would_cut_what_is_used(pool, address, bytes))
             return core_error(RAFFIA_ERROR_BUSY,
                               "pool '%s': the block at %p cannot shrink while the stream that it "
                               "was allocated on is being captured, or cannot be waited for",

@@ -62,6 +62,10 @@ static raffia_status check_plan(const struct pool_plan *plan)
     if (plan->chunk_bytes == 0 || !core_is_aligned(plan->chunk_bytes, unit))
         return refuse_plan(plan, "the chunk size is not a number of whole pages",
                            plan->chunk_bytes);
+    if (plan->address_bytes > plan->maximum_bytes &&
+        !core_is_aligned(plan->address_bytes, plan->chunk_bytes))
+        return refuse_plan(plan, "the addresses are not a number of whole chunks",
+                           plan->address_bytes);
     return RAFFIA_OK;
 }
 
@@ -78,6 +82,9 @@ static void copy_plan(struct raffia_pool *pool, const struct pool_plan *plan)
     pool->range_bytes = pool->maximum_bytes = plan->maximum_bytes;
     pool->page_size = plan->page_size;
     pool->chunk_bytes = core_min(plan->chunk_bytes, plan->maximum_bytes);
+    if (plan->address_bytes > plan->maximum_bytes)
+        pool->range_bytes = plan->address_bytes;
+    pool->remap.mapping_limit = plan->mapping_limit ? plan->mapping_limit : SIZE_MAX;
     pool->granule = plan->granule;
     pool->largest_alignment = power_of_two_within(pool->chunk_bytes);
     pool->slot_count = (pool->range_bytes - 1) / pool->chunk_bytes + 1;
@@ -152,7 +159,10 @@ static raffia_status make_bookkeeping(struct raffia_pool *pool, const struct poo
     pool->name = core_strdup(plan->name ? plan->name : "pool");
     pool->slots = pool->name ? core_calloc(pool->slot_count, sizeof *pool->slots) : NULL;
     char maximum[CORE_SIZE_TEXT_MAX];
-    if (pool->slots && !space_create(&options, &pool->space))
+    const bool remaps = (plan->flags & RAFFIA_POOL_REMAPPABLE) != 0;
+    if (pool->slots && remaps)
+        pool->remap.view = core_calloc(pool->slot_count, sizeof *pool->remap.view);
+    if (pool->slots && (!remaps || pool->remap.view) && !space_create(&options, &pool->space))
         return RAFFIA_OK;
     return core_error_prefix("pool '%s' of at most %s", plan->name ? plan->name : "pool",
                              core_format_size(pool->range_bytes, maximum));
@@ -229,8 +239,12 @@ raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
 static bool return_chunks(struct raffia_pool *pool)
 {
     bool all = true;
+    for (int attempt = 0; pool_settle(pool) && attempt < POOL_DRIVER_ATTEMPTS; attempt++)
+        ;
     for (size_t i = 0; pool->store && i < pool->slot_count; i++) {
         struct pool_slot *slot = &pool->slots[i];
+        if (slot->state == POOL_SLOT_FORMER)
+            continue; /* its chunk stands at another slot, and cannot be returned either */
         raffia_status status = slot->state == POOL_SLOT_ABSENT ? RAFFIA_OK : RAFFIA_ERROR_DRIVER;
         for (int attempt = 0; status && attempt < POOL_DRIVER_ATTEMPTS; attempt++)
             status = page_store_return(pool->store, &slot->loan);
@@ -258,6 +272,7 @@ void pool_tear_down(struct raffia_pool *pool)
     pool_order_destroy(pool);
     space_destroy(pool->space);
     pthread_mutex_destroy(&pool->growth_lock);
+    core_free(pool->remap.view);
     core_free(pool->slots);
     core_free(pool->name);
     core_free(pool);

@@ -40,6 +40,9 @@ struct pool_plan {
     size_t initial_bytes; /* may be 0; rounded up to whole chunks */
     size_t maximum_bytes; /* at least initial_bytes */
     size_t chunk_bytes;   /* cut to the maximum */
+    size_t address_bytes; /* addresses to reserve, rounded up to whole chunks; 0 or less than the
+                             maximum: as many as that */
+    size_t mapping_limit; /* mappings that moving chunks may lead to (remap.c); 0: no limit */
     size_t granule;       /* a power of two; may exceed the page size when the ladder fell back */
     unsigned flags;       /* raffia_pool_flags */
     unsigned threads;

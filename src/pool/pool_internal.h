@@ -26,11 +26,27 @@ enum pool_slot_state {
     POOL_SLOT_ABSENT = 0,
     POOL_SLOT_LOANED, /* a chunk is behind it, but the space does not know */
     POOL_SLOT_MAPPED, /* the space has it */
+    POOL_SLOT_FORMER, /* absent, but the chunk that moved away is still mapped here as well: `loan`
+                         says which. pool_settle() makes it ABSENT */
 };
 
 struct pool_slot {
     struct page_loan loan;
     enum pool_slot_state state;
+    size_t partner; /* while a chunk moves here: the slot it comes from (remap.c) */
+};
+
+/* What moving chunks needs and has done (remap.c). */
+struct pool_remap {
+    size_t mapping_limit;
+    unsigned char *view; /* what is at each slot; NULL unless the pool is remappable. Growth lock */
+    size_t formers;      /* slots that are FORMER. Growth lock */
+    /* Pool lock. */
+    uint64_t remaps;
+    uint64_t chunks;
+    uint64_t ns, unmap_ns;
+    uint64_t address_refusals;
+    uint64_t mapping_refusals;
 };
 
 /* Pages that a pool may take instead of those it has, as long as it has never held any. Guarded by
@@ -42,6 +58,13 @@ struct pool_ladder {
     unsigned threads; /* for the next store */
     int numa_node;
     bool held; /* a page was held: there is one page size from then on */
+};
+
+/* Whom to ask for memory (pressure.c). Guarded by the pool lock. */
+struct pool_pressure {
+    raffia_pool_pressure callback; /* may be NULL */
+    void *context;
+    uint64_t calls;
 };
 
 /* A pool's place among all of the process (registry.h). Guarded by the lock of the process. */
@@ -85,6 +108,7 @@ struct raffia_pool {
     pthread_mutex_t growth_lock; /* guards the slots; the store is only changed under it */
     struct pool_slot *slots;
     struct pool_ladder ladder;
+    struct pool_remap remap;
     bool split_told; /* the warning that pages were split has been given */
 
     struct core_lock lock; /* guards the rest */
@@ -104,6 +128,7 @@ struct raffia_pool {
     uint64_t failures;
     uint64_t frees;
     uint64_t bad_frees;
+    struct pool_pressure pressure;
     raffia_page_report report;
 };
 
@@ -285,6 +310,9 @@ raffia_status pool_make_store(const struct raffia_pool *pool, raffia_page_offer 
  * when a later one fails. */
 raffia_status pool_admit(struct raffia_pool *pool, const struct pool_interval *interval);
 
+/* Both locks held: MAPPED -> LOANED if all of the slot is free; BUSY, or OUT_OF_HOST_MEMORY. */
+raffia_status pool_withdraw(struct raffia_pool *pool, size_t slot);
+
 /* Growth lock held, pool lock not: returns chunks that are LOANED. Keeps the last error. */
 void pool_drop_loaned(struct raffia_pool *pool, const struct pool_interval *interval);
 
@@ -312,10 +340,60 @@ struct pool_growth_end {
 raffia_status pool_try_growth(struct raffia_pool *pool, const struct space_request *request,
                               struct space_block *block, struct pool_growth_end *end);
 
+/* ---- moving chunks (remap.c) ---------------------------------------------------------------- */
+
+/* Whether free chunks can be moved to other addresses, and are large enough for it to pay: mapping
+ * small pages costs a step for each. */
+bool pool_can_remap(const struct raffia_pool *pool);
+
+/* Whether what is mapped, and where, is all that there will be. */
+static inline bool pool_is_rigid(const struct raffia_pool *pool)
+{
+    return pool->flags & RAFFIA_POOL_FIXED && !pool_can_remap(pool);
+}
+
+/* What became of a try to serve a request by moving chunks. */
+enum pool_remap_end {
+    POOL_REMAP_SERVED,
+    POOL_REMAP_STOLEN,  /* chunks were moved, and others took the place */
+    POOL_REMAP_REFUSED, /* not enough whole chunks are free, or a budget does not allow it */
+    POOL_REMAP_SHORT,   /* the device refused: its sentence is the last error */
+    POOL_REMAP_FAILED,  /* with the status, which is not OUT_OF_MEMORY or LIMIT */
+};
+
+struct pool_remap_wish {
+    const struct space_request *request;
+    const struct pool_interval *place; /* free space and absent slots that are wanted instead of a
+                                          place for the request; or NULL */
+    size_t budget;                     /* bytes that may be borrowed besides */
+    bool alone;                        /* use no free space that others could take meanwhile */
+
+    /* Both locks held: takes what was wanted. OUT_OF_MEMORY if others were quicker. */
+    raffia_status (*take)(struct raffia_pool *pool, void *context);
+    void *context;
+};
+
+/*
+ * Growth lock held, pool lock not. Collects chunks that are free, wherever they are, behind one run
+ * of addresses, and has what was wanted taken there. All or nothing: on failure each chunk is where
+ * it was. Blocks do not move. *status_p is written for POOL_REMAP_SERVED (OK), _SHORT and _FAILED.
+ */
+enum pool_remap_end pool_remap(struct raffia_pool *pool, const struct pool_remap_wish *wish,
+                               raffia_status *status_p);
+
+/* Growth lock held, pool lock not: unmaps the addresses that chunks were moved from. No slot is
+ * FORMER afterwards. */
+raffia_status pool_settle(struct raffia_pool *pool);
+
 /* Growth lock held, pool lock not: makes all of the interval present, without giving it to anybody.
  */
 raffia_status pool_map_interval(struct raffia_pool *pool, const struct pool_interval *interval,
                                 raffia_fallback_reason *reason);
+
+/* No lock held: asks the program to free `bytes` (pressure.c). True if it says that it freed
+ * anything. It is not asked for what no freeing could help (`request`, as the space sees it; may be
+ * NULL). Keeps the last error. */
+bool pool_press(struct raffia_pool *pool, const struct space_request *request, size_t bytes);
 
 /* No lock held: has other pools of the device give idle chunks back. True if any did. */
 bool pool_others_make_room(struct raffia_pool *pool, size_t bytes);

@@ -17,16 +17,20 @@ void pool_describe_block(const struct raffia_pool *pool, const struct space_bloc
     };
 }
 
-size_t pool_idle_bytes(struct raffia_pool *pool, const struct pool_interval *spared)
+/* Bytes of whole slots that are present and free, outside `spared`. */
+static size_t whole_free_bytes(struct raffia_pool *pool, const struct pool_interval *spared)
 {
     size_t bytes = 0;
-    if (pool->flags & RAFFIA_POOL_FIXED)
-        return 0;
     for (size_t i = 0; i < pool->slot_count; i++)
         if (!pool_is_spared(pool, i, spared) &&
             space_is_free(pool->space, pool_slot_offset(pool, i), pool_slot_bytes(pool, i)))
             bytes += pool_slot_bytes(pool, i);
     return bytes;
+}
+
+size_t pool_idle_bytes(struct raffia_pool *pool, const struct pool_interval *spared)
+{
+    return pool->flags & RAFFIA_POOL_FIXED ? 0 : whole_free_bytes(pool, spared);
 }
 
 void pool_refresh_report(struct raffia_pool *pool)
@@ -65,6 +69,7 @@ static void fill_in(struct raffia_pool *pool, raffia_pool_stats *stats)
     struct page_store_stats store;
     space_query(pool->space, &space);
     page_store_query(pool->store, &store);
+    const size_t whole = whole_free_bytes(pool, NULL);
     const size_t held = space.blocks - pool->pending_blocks;
     *stats = (raffia_pool_stats){
         .reserved_bytes = pool->mapped_bytes,
@@ -73,7 +78,7 @@ static void fill_in(struct raffia_pool *pool, raffia_pool_stats *stats)
         .free_bytes = space.free_bytes,
         .largest_free_bytes =
             space.largest_free > pool->guard_bytes ? space.largest_free - pool->guard_bytes : 0,
-        .idle_bytes = pool_idle_bytes(pool, NULL),
+        .idle_bytes = pool->flags & RAFFIA_POOL_FIXED ? 0 : whole,
         .maximum_bytes = pool->maximum_bytes,
         .address_bytes = pool->range_bytes,
         .peak_in_use_bytes = pool->peak_in_use_bytes,
@@ -92,6 +97,14 @@ static void fill_in(struct raffia_pool *pool, raffia_pool_stats *stats)
         .pages = pool->report,
         .pending_bytes = pool->pending_bytes,
         .pending_blocks = pool->pending_blocks,
+        .stranded_bytes = space.free_bytes - whole,
+        .remaps = pool->remap.remaps,
+        .remapped_chunks = pool->remap.chunks,
+        .remap_ns = pool->remap.ns,
+        .remap_unmap_ns = pool->remap.unmap_ns,
+        .remap_address_refusals = pool->remap.address_refusals,
+        .remap_mapping_refusals = pool->remap.mapping_refusals,
+        .pressure_calls = pool->pressure.calls,
     };
     if (space.free_bytes)
         stats->fragmentation = 1 - (double)space.largest_free / (double)space.free_bytes;

@@ -68,20 +68,56 @@ static bool may_grow_behind(struct raffia_pool *pool, const struct resizing *res
     return true;
 }
 
+/* What the pool lock is taken for. */
+struct retry {
+    const void *address;
+    struct resizing *resizing;
+};
+
+static raffia_status resize_again(struct raffia_pool *pool, void *context)
+{
+    const struct retry *retry = context;
+    return resize_in_place(pool, retry->address, retry->resizing);
+}
+
+/* Growth lock held, pool lock not. Moves free chunks behind the block. OUT_OF_MEMORY without a
+ * sentence. */
+static raffia_status remap_behind(struct raffia_pool *pool, const struct pool_interval *interval,
+                                  size_t budget, struct retry *retry)
+{
+    const struct pool_remap_wish wish = {
+        .place = interval, .budget = budget, .take = resize_again, .context = retry};
+    raffia_status status = RAFFIA_OK;
+    switch (pool_remap(pool, &wish, &status)) {
+    case POOL_REMAP_SERVED:
+    case POOL_REMAP_FAILED:
+        return status;
+    default:
+        return RAFFIA_ERROR_OUT_OF_MEMORY;
+    }
+}
+
 /* Growth lock held, pool lock not. OUT_OF_MEMORY without a sentence. */
 static raffia_status grow_behind(struct raffia_pool *pool, const void *address,
                                  struct resizing *resizing)
 {
     struct pool_interval interval;
     raffia_fallback_reason reason;
+    raffia_status status = pool_settle(pool);
+    if (status)
+        return status;
     core_lock_take(&pool->lock);
-    raffia_status status = resize_in_place(pool, address, resizing);
+    status = resize_in_place(pool, address, resizing);
     const bool promising =
         status == RAFFIA_ERROR_OUT_OF_MEMORY && may_grow_behind(pool, resizing, &interval);
     core_lock_leave(&pool->lock);
     if (!promising)
         return status;
     const size_t budget = pool_budget(pool);
+    struct retry retry = {address, resizing};
+    if (interval.missing > budget && pool_can_remap(pool) &&
+        pool->range_bytes % pool->chunk_bytes == 0)
+        return remap_behind(pool, &interval, budget, &retry);
     if (interval.missing > budget &&
         !pool_make_room(pool, &interval, interval.missing - budget, interval.missing - budget))
         return status;
@@ -118,7 +154,7 @@ raffia_status pool_resize_plain(struct raffia_pool *pool, const void *address, s
     core_lock_take(&pool->lock);
     raffia_status status = resize_in_place(pool, address, &resizing);
     core_lock_leave(&pool->lock);
-    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !(pool->flags & RAFFIA_POOL_FIXED)) {
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !pool_is_rigid(pool)) {
         pthread_mutex_lock(&pool->growth_lock);
         status = grow_behind(pool, address, &resizing);
         pthread_mutex_unlock(&pool->growth_lock);

@@ -3,8 +3,7 @@
 #include "core/text.h"
 #include "pool/order.h"
 
-/* Pool lock held. MAPPED -> LOANED if all of the slot is free. */
-static raffia_status withdraw(struct raffia_pool *pool, size_t slot)
+raffia_status pool_withdraw(struct raffia_pool *pool, size_t slot)
 {
     const size_t offset = pool_slot_offset(pool, slot), bytes = pool_slot_bytes(pool, slot);
     if (!space_is_free(pool->space, offset, bytes))
@@ -26,7 +25,7 @@ static raffia_status give_back(struct raffia_pool *pool, size_t slot)
         return RAFFIA_ERROR_BUSY;
     if (pool->slots[slot].state == POOL_SLOT_MAPPED) {
         core_lock_take(&pool->lock);
-        raffia_status status = withdraw(pool, slot);
+        raffia_status status = pool_withdraw(pool, slot);
         core_lock_leave(&pool->lock);
         if (status)
             return status;
@@ -48,7 +47,7 @@ static raffia_status give_back(struct raffia_pool *pool, size_t slot)
 raffia_status pool_reclaim(struct raffia_pool *pool, size_t wanted,
                            const struct pool_interval *spared, size_t *released_p)
 {
-    raffia_status status = RAFFIA_OK;
+    raffia_status status = pool_settle(pool);
     size_t released = 0;
     for (size_t i = pool->slot_count; i-- > 0 && released < wanted && !status;) {
         if (pool_is_spared(pool, i, spared))
@@ -110,6 +109,24 @@ raffia_status raffia_pool_trim(raffia_pool *pool, size_t keep_bytes, size_t *rel
     return RAFFIA_OK;
 }
 
+/* No lock held. *excess_p: what is mapped beyond the limit all the same. */
+static raffia_status limit(struct raffia_pool *pool, size_t maximum_bytes, size_t *excess_p)
+{
+    struct page_store_stats stats;
+    size_t released;
+    pool_order_refresh(pool);
+    pthread_mutex_lock(&pool->growth_lock);
+    core_lock_take(&pool->lock);
+    pool->maximum_bytes = maximum_bytes;
+    core_lock_leave(&pool->lock);
+    page_store_set_limit(pool->store, maximum_bytes);
+    raffia_status status = trim(pool, maximum_bytes, &released);
+    page_store_query(pool->store, &stats);
+    pthread_mutex_unlock(&pool->growth_lock);
+    *excess_p = stats.lent_bytes > maximum_bytes ? stats.lent_bytes - maximum_bytes : 0;
+    return status;
+}
+
 raffia_status raffia_pool_set_maximum(raffia_pool *pool, size_t maximum_bytes)
 {
     raffia_status status = pool_enter_to_change(pool);
@@ -133,14 +150,9 @@ raffia_status raffia_pool_set_maximum(raffia_pool *pool, size_t maximum_bytes)
             pool->name, core_format_size(maximum_bytes, asked),
             core_format_size(pool->range_bytes, range));
     }
-    size_t released;
-    pool_order_refresh(pool);
-    pthread_mutex_lock(&pool->growth_lock);
-    core_lock_take(&pool->lock);
-    pool->maximum_bytes = maximum_bytes;
-    core_lock_leave(&pool->lock);
-    page_store_set_limit(pool->store, maximum_bytes);
-    status = trim(pool, maximum_bytes, &released);
-    pthread_mutex_unlock(&pool->growth_lock);
+    size_t excess;
+    status = limit(pool, maximum_bytes, &excess);
+    if (!status && excess && pool_press(pool, NULL, excess))
+        status = limit(pool, maximum_bytes, &excess);
     return status;
 }

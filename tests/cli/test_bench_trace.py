@@ -1,6 +1,7 @@
 """raffia bench trace: that what it reports and draws of a trace is so. Never how fast."""
 
 import gzip
+import pathlib
 import re
 import subprocess
 import xml.etree.ElementTree as ElementTree
@@ -109,6 +110,47 @@ def test_a_limit_is_a_factor_of_the_peak(write):
     assert values["trace.need_over_peak"] == 1
     values = replay(trace, "--limit-factor", "0.5")["values"]
     assert values["trace.limit_bytes"] == 4 * MIB and values["trace.failures"] == 4
+
+
+REMAP_VALUES = {
+    "trace.remaps",
+    "trace.remapped_chunks",
+    "trace.operations_per_remap",
+    "trace.remap_us_per_chunk",
+    "trace.remap_unmap_us_per_chunk",
+    "trace.remap_refusals",
+    "trace.stranded_bytes_end",
+}
+
+
+def test_b16_remapping_serves_what_is_refused_without(write):
+    lines = [f"a {i} {2 * MIB}" for i in range(16)] + [f"f {i}" for i in range(0, 16, 2)] + [f"a 16 {16 * MIB}"]
+    trace = write("\n".join(lines) + "\n")
+    values = replay(trace, "--limit-factor", "1.0", "--remap")["values"]
+    assert set(values) == VALUES | REMAP_VALUES
+    assert values["trace.failures"] == 0 and values["trace.reserved_over_requested"] == 1
+    assert values["trace.remaps"] == 1 and values["trace.remapped_chunks"] in (7, 8)
+    assert values["trace.operations_per_remap"] == 25
+    assert values["trace.remap_us_per_chunk"] > 0
+    assert values["trace.remap_refusals"] == 0
+    calm = replay(trace, "--limit-factor", "2.0", "--remap")["values"]
+    assert calm["trace.remaps"] == 0 and calm["trace.remap_us_per_chunk"] is None
+
+
+@pytest.mark.parametrize("name", ["graph", "serve", "train", "vision"])
+def test_b16_models_of_programs_fit_into_little_more_than_they_ask_for(name):
+    trace = pathlib.Path(__file__).parents[2] / "bench" / "traces" / f"{name}.csv"
+    values = replay(trace, "--limit-factor", "1.025", "--remap", "--runs", 1)["values"]
+    assert values["trace.failures"] == 0 and values["trace.remap_refusals"] == 0
+    assert values["trace.remaps"] * 200 <= values["trace.operations"]
+
+
+def test_b16_any_sizes_in_any_order_are_served_better_with_remapping():
+    trace = pathlib.Path(__file__).parents[2] / "bench" / "traces" / "streams.csv"
+    limit = ["--limit-factor", "1.025", "--runs", 1]
+    without = replay(trace, *limit, "--chunk", "2MiB")["values"]
+    remapped = replay(trace, *limit, "--remap")["values"]
+    assert remapped["trace.failures"] * 3 < without["trace.failures"]
 
 
 def test_a_granule_rounds_what_is_held(write):

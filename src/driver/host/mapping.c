@@ -76,13 +76,15 @@ static bool conforms(const struct host_chunk *chunk, const void *at, struct host
 }
 
 /* Shared memory gets no transparent huge pages by faulting unless the administrator says so, but
- * can be collapsed; anonymous memory is collapsed only where faulting gave small pages. */
-static bool fill_and_verify(struct host_chunk *chunk, void *at, struct host_claim *claim,
-                            struct host_failure *failure)
+ * can be collapsed; anonymous memory is collapsed only where faulting gave small pages. So is
+ * shared memory that was filled before: its pages are as large as they were, a fault maps them
+ * whole, and a collapse takes milliseconds even where there is nothing to do. */
+static bool fill_and_verify(struct host_chunk *chunk, void *at, bool was_filled,
+                            struct host_claim *claim, struct host_failure *failure)
 {
     const struct driver_chunk_spec *spec = &chunk->spec;
     bool transparent = spec->kind == RAFFIA_PAGE_TRANSPARENT;
-    if (transparent && chunk->fd >= 0)
+    if (transparent && chunk->fd >= 0 && !was_filled)
         host_collapse(at, spec->bytes, spec->page_size, spec->threads, claim);
     if (!fill(spec, at, claim, failure))
         return false;
@@ -142,9 +144,9 @@ raffia_status host_chunk_map(int device, driver_chunk handle, void *at,
     const struct driver_chunk_spec *spec = &chunk->spec;
     *reason = RAFFIA_REASON_NONE;
     raffia_status status = check_place(chunk, at, reason);
-    if (!status)
-        status = host_check_transparent(spec, reason);
     size_t held = host_chunk_held(chunk);
+    if (!status && held < spec->bytes) /* else its pages are there, and are read back */
+        status = host_check_transparent(spec, reason);
     struct host_claim claim = {0};
     if (!status)
         status = claim_room(spec, spec->bytes - held, &claim, reason);
@@ -153,7 +155,7 @@ raffia_status host_chunk_map(int device, driver_chunk handle, void *at,
 
     struct host_failure failure = {0};
     bool mapped = place(chunk, at, &failure) && advise(spec, at, &failure) &&
-                  fill_and_verify(chunk, at, &claim, &failure);
+                  fill_and_verify(chunk, at, held == spec->bytes, &claim, &failure);
     host_claim_end(&claim);
     if (mapped) {
         atomic_fetch_add(&chunk->mappings, 1);
