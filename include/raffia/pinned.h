@@ -37,6 +37,12 @@
 /** @addtogroup pinned_memory
  *  @{ */
 
+/**
+ * A kernel copy threshold that is measured: raffia_copy_calibrate() (copy.h) does it, or the first
+ * copy that needs it. As a setting it is "auto".
+ */
+#define RAFFIA_KERNEL_COPY_AUTO (SIZE_MAX - 1)
+
 /** How the default pinned resource is made. */
 typedef struct raffia_pinned_options {
     size_t struct_size; /**< sizeof(raffia_pinned_options) */
@@ -92,7 +98,8 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pinned_resource_set(raffia_reso
  *
  * 0 = none does, until it is set by `RAFFIA_KERNEL_PINNED_COPY_THRESHOLD` (or
  * `LIBCUDF_KERNEL_PINNED_COPY_THRESHOLD`), the setting `kernel_pinned_copy_threshold`, or
- * raffia_kernel_copy_threshold_set(), which beats both.
+ * raffia_kernel_copy_threshold_set(), which beats both. See copy.h for the copies that it governs,
+ * and #RAFFIA_KERNEL_COPY_AUTO.
  */
 RAFFIA_API size_t raffia_kernel_copy_threshold(void);
 

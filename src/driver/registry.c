@@ -156,7 +156,8 @@ raffia_status driver_cpu_accessible(struct driver_device device, bool *accessibl
 raffia_status raffia_device_query_pinned(const char *name, raffia_pinned_usage *usage)
 {
     if (!usage)
-        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "raffia_device_query_pinned: usage is NULL");
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "raffia_device_query_pinned: usage is NULL");
     struct driver_device device;
     int index;
     raffia_status status = driver_open(name, &device);
