@@ -227,7 +227,7 @@ void memory_is_told_apart_for_code_that_touches_it(void **state)
 {
     const struct subject *s = *state;
     const struct driver *d = s->driver;
-    if (!subject_can(s, DRIVER_CAN_LAUNCH))
+    if (!subject_can(s, DRIVER_CAN_LAUNCH) || !subject_can(s, DRIVER_IS_ASYNCHRONOUS))
         skip();
     const struct driver_chunk_spec spec = subject_spec(subject_usual_pages(s), 1);
     raffia_fallback_reason reason;
