@@ -79,7 +79,9 @@ void copy_table_give(driver_stream stream, struct copy_table *table)
     struct core_error_record before;
     const size_t bytes = table->room * sizeof *table->pieces;
     core_error_save(&before);
-    if (table->pieces && raffia_deallocate(table->from, stream, table->pieces, bytes, 0)) {
+    /* Twice: a free in the order of a stream asks the driver, which may refuse for the moment. */
+    if (table->pieces && raffia_deallocate(table->from, stream, table->pieces, bytes, 0) &&
+        raffia_deallocate(table->from, stream, table->pieces, bytes, 0)) {
         core_log_error("%zu bytes of a copy's table at %p are lost: %s", bytes,
                        (void *)table->pieces, raffia_last_error());
         core_error_restore(&before);
