@@ -1,5 +1,6 @@
 #include "cli/bench_copy_rounds.h"
 
+#include "cli/bench_copy_batch.h"
 #include "cli/bench_device.h"
 #include "cli/bench_memory.h"
 #include "cli/bench_pool.h"
@@ -8,6 +9,8 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/text.h"
+
+#include <raffia/copy.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -131,12 +134,14 @@ static raffia_status run(struct bench *bench)
     bench_report_value(bench->report, "copy.h2d_pinned_gb_per_s",
                        best_rate(bench, TO_DEVICE) * 1e-9);
     bench_report_value(bench->report, "copy.d2h_pinned_gb_per_s", best_rate(bench, TO_HOST) * 1e-9);
-    return RAFFIA_OK;
+    return bench_copy_batch(&bench->device, bench->on_device, bench->on_host[PINNED],
+                            bench->plan->options.runs, bench->report);
 }
 
 raffia_status bench_copy_measure(const struct bench_copy_plan *plan, struct bench_report *report)
 {
     struct bench bench = {.plan = plan, .report = report};
+    bench.largest = bench_copy_batch_bytes();
     for (size_t i = 0; i < plan->size_count; i++)
         bench.largest = core_max(bench.largest, plan->sizes[i]);
     raffia_status status =
@@ -148,6 +153,7 @@ raffia_status bench_copy_measure(const struct bench_copy_plan *plan, struct benc
     snprintf(report->title, sizeof report->title, "Copies between host and %.40s (%.40s)",
              bench.device.info.name, bench.device.info.model);
     status = run(&bench);
+    raffia_copy_release_kernels();
     free_memory(&bench);
     bench_device_close(&bench.device);
     return status;

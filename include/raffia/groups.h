@@ -42,6 +42,9 @@
  * @defgroup pinned_memory Pinned memory
  * @brief The process's pinned host resource, and what it is used for.
  *
+ * @defgroup copy Copies
+ * @brief Between host and device, one or many at once, by a kernel or by the driver.
+ *
  * @defgroup buffer Buffers
  * @brief Memory that keeps its resource, stream and device with it.
  *

@@ -37,6 +37,12 @@
 /** @addtogroup pinned_memory
  *  @{ */
 
+/**
+ * A kernel copy threshold that is measured: raffia_copy_calibrate() (copy.h) does it, or the first
+ * copy that needs it. As a setting it is "auto".
+ */
+#define RAFFIA_KERNEL_COPY_AUTO (SIZE_MAX - 1)
+
 /** How the default pinned resource is made. */
 typedef struct raffia_pinned_options {
     size_t struct_size; /**< sizeof(raffia_pinned_options) */
@@ -45,7 +51,7 @@ typedef struct raffia_pinned_options {
 
 /** What the default pinned resource is. */
 typedef struct raffia_pinned_info {
-    char device[RAFFIA_DEVICE_NAME_MAX]; /**< whose memory it is: "pinned:0", or "host" */
+    char device[RAFFIA_DEVICE_NAME_MAX]; /**< whose memory it is: "pinned:cuda:0", or "host" */
     bool pinned;                         /**< false: host memory that is not pinned */
     size_t initial_bytes;                /**< first size of the pool, as asked for */
     size_t maximum_bytes;                /**< its limit, as asked for; 0 = there is no pool */
@@ -92,7 +98,8 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pinned_resource_set(raffia_reso
  *
  * 0 = none does, until it is set by `RAFFIA_KERNEL_PINNED_COPY_THRESHOLD` (or
  * `LIBCUDF_KERNEL_PINNED_COPY_THRESHOLD`), the setting `kernel_pinned_copy_threshold`, or
- * raffia_kernel_copy_threshold_set(), which beats both.
+ * raffia_kernel_copy_threshold_set(), which beats both. See copy.h for the copies that it governs,
+ * and #RAFFIA_KERNEL_COPY_AUTO.
  */
 RAFFIA_API size_t raffia_kernel_copy_threshold(void);
 

@@ -9,6 +9,7 @@
 #include <raffia/base.h>
 #include <raffia/buffer.h>
 #include <raffia/config.h>
+#include <raffia/copy.h>
 #include <raffia/current_resource.h>
 #include <raffia/device.h>
 #include <raffia/dlpack.h>

@@ -95,7 +95,7 @@ static const raffia_setting table[CORE_SETTING_COUNT] = {
     [CORE_SETTING_KERNEL_COPY] = {"kernel_pinned_copy_threshold",
                                   "RAFFIA_KERNEL_PINNED_COPY_THRESHOLD", "0",
                                   "copies from and to pinned memory that are smaller run as a "
-                                  "kernel"},
+                                  "kernel; auto = what a measurement says"},
     [CORE_SETTING_HOST_AS_PINNED] = {"allocate_host_as_pinned_threshold",
                                      "RAFFIA_ALLOCATE_HOST_AS_PINNED_THRESHOLD", "0",
                                      "host allocations of at most this size are pinned"},
@@ -117,6 +117,7 @@ static const struct spec {
     const struct choice *choices; /* TYPE_CHOICE */
     size_t size_minimum;          /* TYPE_SIZE */
     bool power_of_two;            /* TYPE_SIZE */
+    bool takes_auto;              /* TYPE_SIZE: the word means CORE_SIZE_AUTO */
     double share_maximum;         /* TYPE_SHARE */
     uint64_t count_maximum;       /* TYPE_COUNT */
 } specs[CORE_SETTING_COUNT] = {
@@ -137,7 +138,7 @@ static const struct spec {
     [CORE_SETTING_SIM_MEMORY] = {.type = TYPE_CHOICE, .choices = sim_memory_choices},
     [CORE_SETTING_PINNED_POOL_SIZE] = {.type = TYPE_SIZE},
     [CORE_SETTING_PINNED_POOL_MAX] = {.type = TYPE_SIZE},
-    [CORE_SETTING_KERNEL_COPY] = {.type = TYPE_SIZE},
+    [CORE_SETTING_KERNEL_COPY] = {.type = TYPE_SIZE, .takes_auto = true},
     [CORE_SETTING_HOST_AS_PINNED] = {.type = TYPE_SIZE},
 };
 
@@ -180,6 +181,10 @@ static raffia_status parse_choice(const struct choice *choices, const char *text
 static raffia_status parse_size(const struct spec *spec, const char *text, size_t *size_p)
 {
     size_t size;
+    if (spec->takes_auto && strcmp(text, "auto") == 0) {
+        *size_p = CORE_SIZE_AUTO;
+        return RAFFIA_OK;
+    }
     raffia_status status = core_parse_size_or_none(text, &size);
     if (status)
         return status;

@@ -31,6 +31,9 @@ enum core_setting {
     CORE_SETTING_COUNT,
 };
 
+/* "auto", as a size, for settings that take it. */
+#define CORE_SIZE_AUTO (SIZE_MAX - 1)
+
 enum core_driver_choice {
     CORE_DRIVER_AUTO,
     CORE_DRIVER_CUDA,

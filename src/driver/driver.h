@@ -101,6 +101,20 @@ struct driver_copy {
     size_t bytes;
 };
 
+/* Memory as a device's code sees it. */
+enum driver_memory_kind {
+    DRIVER_MEMORY_UNKNOWN = 0, /* pageable, another device's, or none: code must not touch it */
+    DRIVER_MEMORY_PINNED,      /* host memory that the device's code may use at the same address */
+    DRIVER_MEMORY_DEVICE,      /* the device's own */
+};
+
+/* What lies at an address, and how far that holds. */
+struct driver_memory {
+    enum driver_memory_kind kind;
+    uintptr_t start; /* of a stretch that is all of the kind and contains the address */
+    size_t bytes;    /* of the stretch; 0 if the kind is not known */
+};
+
 /* How a kernel is launched; extents are counted in blocks and threads. */
 struct driver_launch {
     unsigned grid[3];
@@ -242,6 +256,11 @@ struct driver {
                                 size_t count);
     raffia_status (*fill)(int device, driver_stream stream, void *destination, unsigned char value,
                           size_t bytes);
+
+    /* What memory an address is in, for code that is to touch it: who launches a kernel on a
+     * caller's addresses asks first, since a wrong one loses the context. UNSUPPORTED where no code
+     * runs. */
+    raffia_status (*find_memory)(int device, const void *at, struct driver_memory *memory);
 
     /* ---- code ------------------------------------------------------------------------------- */
 

@@ -186,6 +186,8 @@ struct threshold {
 static struct threshold kernel_copy = {.setting = CORE_SETTING_KERNEL_COPY};
 static struct threshold host_as_pinned = {.setting = CORE_SETTING_HOST_AS_PINNED};
 
+_Static_assert(RAFFIA_KERNEL_COPY_AUTO == CORE_SIZE_AUTO, "one word, one value");
+
 static size_t threshold_get(struct threshold *threshold)
 {
     const unsigned long version = core_settings_version();

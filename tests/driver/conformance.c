@@ -172,6 +172,7 @@ int conformance_run(const char *name, const struct conformance *what)
         PART(regular_memory_of_any_size_is_aligned),
         PART(regular_memory_may_fail_at_every_call),
         PART(copies_move_exactly_what_was_asked),
+        PART(memory_is_told_apart_for_code_that_touches_it),
         PART(host_memory_is_registered_and_unregistered),
         PART(host_memory_of_the_driver_can_be_copied),
         PART(missing_verbs_say_so),

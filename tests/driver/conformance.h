@@ -68,6 +68,7 @@ void a_chunk_may_fail_at_every_call_of_its_life(void **state);
 void regular_memory_of_any_size_is_aligned(void **state);
 void regular_memory_may_fail_at_every_call(void **state);
 void copies_move_exactly_what_was_asked(void **state);
+void memory_is_told_apart_for_code_that_touches_it(void **state);
 void host_memory_is_registered_and_unregistered(void **state);
 void host_memory_of_the_driver_can_be_copied(void **state);
 void missing_verbs_say_so(void **state);

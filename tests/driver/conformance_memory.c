@@ -205,6 +205,56 @@ void host_memory_of_the_driver_can_be_copied(void **state)
     }
 }
 
+/* All of [at, at + bytes), looked up from its start and from its end, is of the kind. */
+static void expect_kind(const struct subject *s, const char *at, size_t bytes,
+                        enum driver_memory_kind kind)
+{
+    for (int end = 0; end < 2; end++) {
+        const char *where = end ? at + bytes - 1 : at;
+        struct driver_memory memory = {.start = 1, .bytes = 1};
+        assert_ok(s->driver->find_memory(s->index, where, &memory));
+        assert_int_equal(memory.kind, kind);
+        if (kind == DRIVER_MEMORY_UNKNOWN)
+            continue;
+        assert_true((uintptr_t)where - memory.start < memory.bytes);
+        if (memory.bytes >= bytes) /* else the driver tells of less at once, such as one chunk */
+            assert_true(memory.start <= (uintptr_t)at &&
+                        (uintptr_t)at + bytes <= memory.start + memory.bytes);
+    }
+}
+
+void memory_is_told_apart_for_code_that_touches_it(void **state)
+{
+    const struct subject *s = *state;
+    const struct driver *d = s->driver;
+    if (!subject_can(s, DRIVER_CAN_LAUNCH) || !subject_can(s, DRIVER_IS_ASYNCHRONOUS))
+        skip();
+    const struct driver_chunk_spec spec = subject_spec(subject_usual_pages(s), 1);
+    raffia_fallback_reason reason;
+    driver_chunk chunk;
+    void *base, *regular, *host, *memory = NULL;
+    assert_int_equal(posix_memalign(&memory, 4096, MIB), 0);
+    memset(memory, 1, MIB);
+    expect_kind(s, memory, MIB, DRIVER_MEMORY_UNKNOWN);
+    expect_kind(s, NULL, 1, DRIVER_MEMORY_UNKNOWN);
+    assert_ok(d->host_register(s->index, memory, MIB));
+    expect_kind(s, memory, MIB, DRIVER_MEMORY_PINNED);
+    assert_ok(d->host_unregister(s->index, memory, MIB));
+    expect_kind(s, memory, MIB, DRIVER_MEMORY_UNKNOWN);
+    assert_ok(d->host_alloc(s->index, MIB, &host));
+    expect_kind(s, host, MIB, DRIVER_MEMORY_PINNED);
+    assert_ok(d->host_free(s->index, host, MIB));
+    assert_ok(d->mem_alloc(s->index, MIB, &regular));
+    expect_kind(s, regular, MIB, DRIVER_MEMORY_DEVICE);
+    assert_ok(d->mem_free(s->index, regular, MIB));
+    assert_ok(d->range_reserve(s->index, spec.bytes, spec.page_size, &base));
+    assert_ok(subject_place(s, &spec, base, &chunk, &reason));
+    expect_kind(s, base, spec.bytes, DRIVER_MEMORY_DEVICE);
+    subject_take_away(s, chunk, base);
+    assert_ok(d->range_release(s->index, base, spec.bytes));
+    free(memory);
+}
+
 #define EXPECT_UNSUPPORTED(call)                                                                   \
     do {                                                                                           \
         assert_status(RAFFIA_ERROR_UNSUPPORTED, call);                                             \
@@ -280,6 +330,8 @@ void missing_verbs_say_so(void **state)
         driver_module module;
         driver_function function;
         const struct driver_launch launch = {{1, 1, 1}, {1, 1, 1}, 0, NULL};
+        struct driver_memory found;
+        EXPECT_UNSUPPORTED(d->find_memory(s->index, memory, &found));
         EXPECT_UNSUPPORTED(d->module_load(s->index, memory, sizeof memory, &module));
         EXPECT_UNSUPPORTED(d->module_unload(s->index, NULL));
         EXPECT_UNSUPPORTED(d->module_function(s->index, NULL, "f", &function));

@@ -73,6 +73,13 @@
     X(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                                                           \
     X(CU_EVENT_DISABLE_TIMING, 2)                                                                  \
     X(CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, 1)                                                        \
+    X(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 2)                                                         \
+    X(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, 3)                                                      \
+    X(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)                                                      \
+    X(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, 11)                                                   \
+    X(CU_POINTER_ATTRIBUTE_RANGE_SIZE, 12)                                                         \
+    X(CU_MEMORYTYPE_HOST, 1)                                                                       \
+    X(CU_MEMORYTYPE_DEVICE, 2)                                                                     \
     X(CU_JIT_ERROR_LOG_BUFFER, 5)                                                                  \
     X(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6)                                                       \
     X(CU_GET_PROC_ADDRESS_LEGACY_STREAM, 1)
@@ -94,6 +101,7 @@
     X(CUstreamCaptureStatus, 4)                                                                    \
     X(CUstreamCaptureMode, 4)                                                                      \
     X(CUjit_option, 4)                                                                             \
+    X(CUpointer_attribute, 4)                                                                      \
     X(CUdriverProcAddressQueryResult, 4)                                                           \
     X(cuuint64_t, 8)                                                                               \
     X(CUmemFabricHandle, 64)                                                                       \
@@ -168,6 +176,8 @@
     X(cuMemHostUnregister, cuMemHostUnregister, 4000, (void *at))                                  \
     X(cuMemHostAlloc, cuMemHostAlloc, 2020, (void **at, size_t bytes, unsigned flags))             \
     X(cuMemFreeHost, cuMemFreeHost, 2000, (void *at))                                              \
+    X(cuPointerGetAttributes, cuPointerGetAttributes, 7000,                                        \
+      (unsigned count, CUpointer_attribute *attributes, void **values, CUdeviceptr at))            \
     X(cuStreamCreate, cuStreamCreate, 2000, (CUstream * stream, unsigned flags))                   \
     X(cuStreamDestroy_v2, cuStreamDestroy, 4000, (CUstream stream))                                \
     X(cuStreamGetId, cuStreamGetId, 12000, (CUstream stream, unsigned long long *id))              \
@@ -224,6 +234,7 @@ typedef int CUmemAllocationGranularity_flags;
 typedef int CUstreamCaptureStatus;
 typedef int CUstreamCaptureMode;
 typedef int CUjit_option;
+typedef int CUpointer_attribute;
 typedef int CUdriverProcAddressQueryResult;
 
 typedef struct CUctx_st *CUcontext;

@@ -50,6 +50,7 @@ const struct driver cuda_driver = {
     .copy = cuda_copy,
     .copy_batch = cuda_copy_batch,
     .fill = cuda_fill,
+    .find_memory = cuda_find_memory,
 
     .module_load = cuda_module_load,
     .module_unload = cuda_module_unload,

@@ -90,3 +90,41 @@ raffia_status cuda_host_free(int index, void *at, size_t bytes)
                                 bytes, at)
                   : RAFFIA_OK;
 }
+
+/* The call answers 0 to what it cannot: an address that CUDA does not know has no type. Memory of
+ * other devices is left out even where a peer could reach it. */
+static void judge(const struct cuda_device *device, CUdeviceptr at, struct driver_memory *memory)
+{
+    unsigned type = 0;
+    int ordinal = -1;
+    CUdeviceptr seen_at = 0, start = 0;
+    size_t bytes = 0;
+    CUpointer_attribute attributes[] = {
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,    CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+        CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+    };
+    void *values[] = {&type, &seen_at, &ordinal, &start, &bytes};
+    *memory = (struct driver_memory){0};
+    if (CUDA_CALL(cuPointerGetAttributes, 5, attributes, values, at) || seen_at != at || !bytes)
+        return;
+    if (type == CU_MEMORYTYPE_HOST)
+        memory->kind = DRIVER_MEMORY_PINNED;
+    else if (type == CU_MEMORYTYPE_DEVICE && ordinal == device->handle)
+        memory->kind = DRIVER_MEMORY_DEVICE;
+    else
+        return;
+    memory->start = (uintptr_t)start;
+    memory->bytes = bytes;
+}
+
+raffia_status cuda_find_memory(int index, const void *at, struct driver_memory *memory)
+{
+    struct cuda_scope scope;
+    raffia_status status = cuda_enter(&scope, index, "find_memory");
+    if (status)
+        return status;
+    judge(scope.device, (uintptr_t)at, memory);
+    cuda_leave(&scope);
+    return RAFFIA_OK;
+}

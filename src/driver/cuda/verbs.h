@@ -62,6 +62,7 @@ raffia_status cuda_event_record(int device, driver_event event, driver_stream st
 raffia_status cuda_event_done(int device, driver_event event, bool *done_p);
 raffia_status cuda_event_wait(int device, driver_event event);
 raffia_status cuda_stream_wait_event(int device, driver_stream stream, driver_event event);
+raffia_status cuda_find_memory(int device, const void *at, struct driver_memory *memory);
 raffia_status cuda_module_load(int device, const void *image, size_t bytes,
                                driver_module *module_p);
 raffia_status cuda_module_unload(int device, driver_module module);

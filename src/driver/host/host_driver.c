@@ -48,6 +48,7 @@ const struct driver host_driver = {
     .copy = host_copy,
     .copy_batch = host_copy_batch,
     .fill = host_fill_memory,
+    .find_memory = host_find_memory,
 
     .module_load = host_module_load,
     .module_unload = host_module_unload,

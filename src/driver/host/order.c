@@ -131,6 +131,12 @@ raffia_status host_stream_wait_event(int device, driver_stream stream, driver_ev
     return unsupported("events");
 }
 
+raffia_status host_find_memory(int device, const void *at, struct driver_memory *memory)
+{
+    (void)device, (void)at, (void)memory;
+    return unsupported("kernels, which would ask about memory");
+}
+
 raffia_status host_module_load(int device, const void *image, size_t bytes, driver_module *module_p)
 {
     (void)device, (void)image, (void)bytes, (void)module_p;

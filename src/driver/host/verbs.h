@@ -38,6 +38,7 @@ raffia_status host_page_size_of(int device, const void *at, size_t bytes, raffia
 /* regular.c */
 raffia_status host_mem_alloc(int device, size_t bytes, void **address_p);
 raffia_status host_mem_free(int device, void *address, size_t bytes);
+raffia_status host_find_memory(int device, const void *at, struct driver_memory *memory);
 raffia_status host_copy(int device, driver_stream stream, void *destination, const void *source,
                         size_t bytes);
 raffia_status host_copy_batch(int device, driver_stream stream, const struct driver_copy *copies,

@@ -55,6 +55,12 @@ static raffia_status pinned_host_free(int index, void *at, size_t bytes)
     return unsupported("another kind of pinned memory: ask the GPU");
 }
 
+static raffia_status pinned_find_memory(int index, const void *at, struct driver_memory *memory)
+{
+    (void)index, (void)at, (void)memory;
+    return unsupported("kernels, which would ask about memory: ask the GPU");
+}
+
 static raffia_status pinned_module_load(int index, const void *image, size_t bytes,
                                         driver_module *module_p)
 {
@@ -121,6 +127,7 @@ const struct driver pinned_driver = {
     .copy = pinned_copy,
     .copy_batch = pinned_copy_batch,
     .fill = pinned_fill,
+    .find_memory = pinned_find_memory,
     .module_load = pinned_module_load,
     .module_unload = pinned_module_unload,
     .module_function = pinned_module_function,

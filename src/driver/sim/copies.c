@@ -99,3 +99,33 @@ raffia_status sim_fill(int index, driver_stream handle, void *destination, unsig
     sim_leave();
     return status;
 }
+
+static void look(const struct sim_device *device, const void *at, struct driver_memory *memory)
+{
+    const struct {
+        const struct sim_spans *spans;
+        enum driver_memory_kind kind;
+    } places[] = {
+        {&device->mappings, DRIVER_MEMORY_DEVICE},
+        {&device->blocks, DRIVER_MEMORY_DEVICE},
+        {&device->registrations, DRIVER_MEMORY_PINNED},
+        {&device->host_blocks, DRIVER_MEMORY_PINNED},
+    };
+    *memory = (struct driver_memory){0};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const struct sim_span *span = sim_spans_at(places[i].spans, at);
+        if (span)
+            *memory = (struct driver_memory){places[i].kind, span->start, span->bytes};
+    }
+}
+
+raffia_status sim_find_memory(int index, const void *at, struct driver_memory *memory)
+{
+    struct sim_device *device;
+    raffia_status status = sim_enter_ordered(SIM_VERB_find_memory, index, &device);
+    if (status)
+        return status;
+    look(device, at, memory);
+    sim_leave();
+    return RAFFIA_OK;
+}

@@ -89,6 +89,7 @@ const struct driver sim_driver = {
     .copy = sim_copy,
     .copy_batch = sim_copy_batch,
     .fill = sim_fill,
+    .find_memory = sim_find_memory,
     .module_load = sim_module_load,
     .module_unload = sim_module_unload,
     .module_function = sim_module_function,

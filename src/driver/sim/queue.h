@@ -126,6 +126,7 @@ raffia_status sim_copy_batch(int index, driver_stream handle, const struct drive
                              size_t count);
 raffia_status sim_fill(int index, driver_stream handle, void *destination, unsigned char value,
                        size_t bytes);
+raffia_status sim_find_memory(int index, const void *at, struct driver_memory *memory);
 raffia_status sim_module_load(int index, const void *image, size_t bytes, driver_module *module_p);
 raffia_status sim_module_unload(int index, driver_module handle);
 raffia_status sim_module_function(int index, driver_module handle, const char *name,

@@ -51,6 +51,7 @@ enum sim_pace {
     X(copy, QUICK, true)                                                                           \
     X(copy_batch, QUICK, true)                                                                     \
     X(fill, QUICK, true)                                                                           \
+    X(find_memory, QUICK, true)                                                                    \
     X(module_load, ALLOC, true)                                                                    \
     X(module_unload, UNMAP, false)                                                                 \
     X(module_function, QUICK, true)                                                                \

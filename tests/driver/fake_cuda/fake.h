@@ -87,6 +87,9 @@ bool fake_is_capturing(void);
  * host memory. */
 CUresult fake_check_memory(CUdeviceptr at, size_t bytes, bool write);
 
+/* The mapping that contains an address. */
+bool fake_mapped_at(CUdeviceptr at, struct fake_span *span);
+
 CUresult fake_check_block(CUdeviceptr at, size_t bytes);
 
 /* For resets and reports. */

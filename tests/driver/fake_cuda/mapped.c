@@ -273,6 +273,14 @@ static CUresult check_mapped(CUdeviceptr at, size_t bytes, bool write)
     return CUDA_SUCCESS;
 }
 
+bool fake_mapped_at(CUdeviceptr at, struct fake_span *span)
+{
+    const struct fake_span *found = fake_span_at(&mappings, at);
+    if (found)
+        *span = *found;
+    return found;
+}
+
 CUresult fake_check_memory(CUdeviceptr at, size_t bytes, bool write)
 {
     return fake_span_at(&ranges, at) ? check_mapped(at, bytes, write) : fake_check_block(at, bytes);

@@ -137,6 +137,48 @@ CUresult cuMemFreeHost(void *at)
     FAKE_CALL(cuMemFreeHost, host_deallocate(at));
 }
 
+/* As the real one: what has no answer is 0, and that is no failure. */
+static CUresult describe(unsigned count, const CUpointer_attribute *attributes, void **values,
+                         CUdeviceptr at)
+{
+    const struct fake_span *pinned = fake_span_at(&registrations, at), *span = pinned;
+    if (!span)
+        span = pinned = fake_span_at(&host_blocks, at);
+    if (!span)
+        span = fake_span_at(&blocks, at);
+    struct fake_span mapped;
+    if (!span && fake_mapped_at(at, &mapped))
+        span = &mapped;
+    for (unsigned i = 0; i < count; i++)
+        switch (attributes[i]) {
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+            *(unsigned *)values[i] =
+                span ? (unsigned)(pinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE) : 0;
+            break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+            *(int *)values[i] = span ? span->device : 0;
+            break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+            *(CUdeviceptr *)values[i] = span ? at : 0;
+            break;
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+            *(CUdeviceptr *)values[i] = span ? span->at : 0;
+            break;
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+            *(size_t *)values[i] = span ? span->bytes : 0;
+            break;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **values,
+                                CUdeviceptr at)
+{
+    FAKE_CALL(cuPointerGetAttributes, describe(count, attributes, values, at));
+}
+
 CUresult fake_check_block(CUdeviceptr at, size_t bytes)
 {
     const struct fake_span *block = fake_span_at(&blocks, at);

@@ -22,8 +22,8 @@ struct CUfunc_st {
     int unused;
 };
 
-/* The two kernels there are: "store" writes a number, "nothing" does nothing. */
-static struct CUfunc_st store, nothing;
+/* The kernels there are: "store" writes a number, "nothing" does nothing; "raffia_copy" is ours. */
+static struct CUfunc_st store, nothing, gather;
 
 static struct fake_set streams, events, modules;
 static unsigned long long last_id = 2; /* 1 and 2: the default streams */
@@ -291,7 +291,7 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUst
 static CUresult load(CUmodule *module, const char *image, unsigned count,
                      const CUjit_option *options, void **values)
 {
-    if (!strncmp(image, "kernels", 8)) {
+    if (!strncmp(image, "kernels", 8) || strstr(image, ".entry raffia_copy(")) {
         CUmodule new = calloc(1, sizeof *new);
         new->context = fake_current_context();
         fake_set_add(&modules, new);
@@ -328,9 +328,14 @@ static CUresult find_function(CUfunction *function, CUmodule module, const char 
 {
     if (!fake_set_has(&modules, module))
         return fake_misuse(CUDA_ERROR_INVALID_HANDLE, "looked into what is no module");
-    if (strcmp(name, "store") != 0 && strcmp(name, "nothing") != 0)
+    if (!strcmp(name, "store"))
+        *function = &store;
+    else if (!strcmp(name, "nothing"))
+        *function = &nothing;
+    else if (!strcmp(name, "raffia_copy"))
+        *function = &gather;
+    else
         return CUDA_ERROR_NOT_FOUND;
-    *function = !strcmp(name, "store") ? &store : &nothing;
     return CUDA_SUCCESS;
 }
 
@@ -339,11 +344,38 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     FAKE_CALL(cuModuleGetFunction, find_function(function, module, name));
 }
 
+/* What kernels/copy.ptx does, a warp of 32 threads for each piece. */
+static CUresult copy_pieces(void **parameters, size_t threads)
+{
+    unsigned long long words[5];
+    for (int i = 0; i < 5; i++)
+        memcpy(&words[i], parameters[i], sizeof words[i]);
+    if (words[1] > threads / 32)
+        return fake_misuse(CUDA_ERROR_INVALID_VALUE, "launched too few threads for its pieces");
+    for (size_t i = 0; i < words[1]; i++) {
+        unsigned long long piece[3] = {words[2] + 4096 * i, words[3] + 4096 * i,
+                                       words[4] - 4096 * i};
+        if (words[0])
+            memcpy(piece, (const char *)fake_pointer(words[0]) + sizeof piece * i, sizeof piece);
+        else if (piece[2] > 4096)
+            piece[2] = 4096;
+        CUresult result = fake_check_memory(piece[0], piece[2], true);
+        if (!result)
+            result = fake_check_memory(piece[1], piece[2], false);
+        if (result)
+            return result;
+        memcpy(fake_pointer(piece[0]), fake_pointer(piece[1]), piece[2]);
+    }
+    return CUDA_SUCCESS;
+}
+
 static CUresult launch(CUfunction function, CUstream stream, void **parameters, size_t threads)
 {
     CUresult result = check_stream(stream, "cuLaunchKernel");
     if (result || !threads)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
+    if (function == &gather)
+        return copy_pieces(parameters, threads);
     if (function != &store)
         return CUDA_SUCCESS;
     CUdeviceptr to;
