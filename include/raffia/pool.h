@@ -288,6 +288,9 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_free_on(raffia_pool *pool,
 
 /**
  * @brief Changes the size of a live block without moving it.
+ *
+ * A remappable pool brings free chunks from elsewhere to the addresses behind the block, if they
+ * are not taken and the limit leaves nothing else.
  * @param pool    the pool
  * @param address start of the block
  * @param bytes   its new size; 0 leaves one granule

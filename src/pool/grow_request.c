@@ -17,6 +17,7 @@ struct growth {
     bool device_refused;
     size_t missing;                    /* what the device refused */
     struct core_error_record *refusal; /* what the device said */
+    enum pool_remap_end *remap;
 };
 
 enum outcome {
@@ -53,13 +54,16 @@ static enum outcome remap_and_take(struct growth *growth, size_t budget, raffia_
         .take = take,
         .context = growth,
     };
-    switch (pool_remap(growth->pool, &wish, status_p)) {
+    *growth->remap = pool_remap(growth->pool, &wish, status_p);
+    switch (*growth->remap) {
     case POOL_REMAP_SERVED:
         return OUTCOME_DONE;
     case POOL_REMAP_STOLEN:
         growth->thefts++;
         return OUTCOME_AGAIN;
     case POOL_REMAP_REFUSED:
+    case POOL_REMAP_NO_ADDRESSES:
+    case POOL_REMAP_NO_MAPPINGS:
         return OUTCOME_REFUSE;
     case POOL_REMAP_SHORT:
         growth->device_refused = true;
@@ -174,8 +178,11 @@ static enum outcome grow(struct growth *growth, raffia_status *status_p)
 raffia_status pool_try_growth(struct raffia_pool *pool, const struct space_request *request,
                               struct space_block *block, struct pool_growth_end *end)
 {
-    struct growth growth = {
-        .pool = pool, .request = request, .block = block, .refusal = &end->device};
+    struct growth growth = {.pool = pool,
+                            .request = request,
+                            .block = block,
+                            .refusal = &end->device,
+                            .remap = &end->remap};
     raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
     enum outcome outcome = grow(&growth, &status);
     /* What the pool itself had idle has gone already. */

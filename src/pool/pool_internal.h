@@ -329,10 +329,22 @@ raffia_status pool_reclaim(struct raffia_pool *pool, size_t wanted,
 bool pool_make_room(struct raffia_pool *pool, const struct pool_interval *spared, size_t wanted,
                     size_t minimum);
 
+/* What became of a try to serve a request by moving chunks. */
+enum pool_remap_end {
+    POOL_REMAP_SERVED,
+    POOL_REMAP_STOLEN,  /* chunks were moved, and others took the place */
+    POOL_REMAP_REFUSED, /* not enough whole chunks are free */
+    POOL_REMAP_NO_ADDRESSES,
+    POOL_REMAP_NO_MAPPINGS,
+    POOL_REMAP_SHORT,  /* the device refused: its sentence is the last error */
+    POOL_REMAP_FAILED, /* with the status, which is not OUT_OF_MEMORY or LIMIT */
+};
+
 /* Why growth came to nothing. */
 struct pool_growth_end {
     struct core_error_record device; /* what it said, if it was the one to refuse */
     bool gave_up;                    /* others took what was found, again and again */
+    enum pool_remap_end remap;       /* of the last try; SERVED where none was made */
 };
 
 /* No lock held. Grows the pool so that the request fits and takes the block in one step.
@@ -351,15 +363,6 @@ static inline bool pool_is_rigid(const struct raffia_pool *pool)
 {
     return pool->flags & RAFFIA_POOL_FIXED && !pool_can_remap(pool);
 }
-
-/* What became of a try to serve a request by moving chunks. */
-enum pool_remap_end {
-    POOL_REMAP_SERVED,
-    POOL_REMAP_STOLEN,  /* chunks were moved, and others took the place */
-    POOL_REMAP_REFUSED, /* not enough whole chunks are free, or a budget does not allow it */
-    POOL_REMAP_SHORT,   /* the device refused: its sentence is the last error */
-    POOL_REMAP_FAILED,  /* with the status, which is not OUT_OF_MEMORY or LIMIT */
-};
 
 struct pool_remap_wish {
     const struct space_request *request;
@@ -417,6 +420,7 @@ struct pool_refusal {
     const struct space_request *request; /* as the space saw it, guard included */
     const char *device_says; /* the driver's own sentence; NULL if it was not the one to refuse */
     bool gave_up;            /* others took what was found, again and again */
+    enum pool_remap_end remap;
 };
 
 /* No lock held. Says so in a sentence. */

@@ -54,6 +54,16 @@ static const char *advice(const struct raffia_pool *pool, const struct pool_refu
                    ? "enough is free in one piece, but not at that alignment: free blocks, or ask "
                      "for a smaller alignment"
                    : "enough has become free meanwhile: try again";
+    if (refusal->remap == POOL_REMAP_NO_ADDRESSES)
+        return "enough whole chunks are free, but it has no run of addresses to put them together: "
+               "make it with more address_bytes, or free blocks";
+    if (refusal->remap == POOL_REMAP_NO_MAPPINGS)
+        return "enough whole chunks are free, but moving them takes more mappings than its "
+               "remap_mappings allows";
+    if (refusal->remap == POOL_REMAP_REFUSED && needed <= shortage->space.free_bytes)
+        return "enough is free, but not in whole chunks, which could be moved: free blocks, ask "
+               "for "
+               "less at once, or make it with smaller chunk_bytes";
     if (needed <= shortage->space.free_bytes)
         return "enough is free, but in pieces (the memory is fragmented): free neighbouring blocks "
                "or ask for less at once";
@@ -115,6 +125,7 @@ raffia_status pool_refuse_grown(struct raffia_pool *pool, const struct space_req
         .request = request,
         .device_says = end->device.status ? end->device.text : NULL,
         .gave_up = end->gave_up,
+        .remap = end->remap,
     };
     return pool_refuse_request(pool, &refusal);
 }

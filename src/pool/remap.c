@@ -180,8 +180,10 @@ static enum pool_remap_end choose(struct raffia_pool *pool, const struct pool_re
         mappings = pool->mapped_slots + plan->loans + (doubled ? plan->moves : 0);
     if (choice == REMAP_NO_ADDRESSES) {
         remap->address_refusals++;
+        end = POOL_REMAP_NO_ADDRESSES;
     } else if (mappings > remap->mapping_limit) {
         remap->mapping_refusals++;
+        end = POOL_REMAP_NO_MAPPINGS;
     } else if (choice == REMAP_CHOSEN) {
         *status_p = withdraw_donors(pool);
         end = *status_p ? POOL_REMAP_FAILED : POOL_REMAP_SERVED;

@@ -32,17 +32,21 @@ static bool mark_idle(void *context, const struct space_block *item)
     return true;
 }
 
-/* Returns the number of idle chunks. */
-static size_t survey(struct raffia_pool *pool)
+/* Returns how many chunks may be used up: those that are idle, and `budget` new ones. While the
+ * pool is beyond its limit, because that was lowered, only as many as will be within it. */
+static size_t survey(struct raffia_pool *pool, size_t budget)
 {
     unsigned char *view = pool->remap.view;
-    size_t idle = 0;
+    const size_t most = pool->maximum_bytes / pool->chunk_bytes;
+    size_t idle = 0, used = 0;
     for (size_t i = 0; i < pool->slot_count; i++)
         view[i] = (unsigned char)look(pool, i);
     space_walk(pool->space, mark_idle, pool);
-    for (size_t i = 0; i < pool->slot_count; i++)
+    for (size_t i = 0; i < pool->slot_count; i++) {
         idle += view[i] == REMAP_IDLE;
-    return idle;
+        used += view[i] == REMAP_USED;
+    }
+    return core_min(idle + budget, most - core_min(most, used));
 }
 
 /* ---- where ---------------------------------------------------------------------------------- */
@@ -203,7 +207,7 @@ enum remap_choice remap_choose(struct raffia_pool *pool, const struct pool_remap
 {
     struct search search = {.pool = pool, .alone = wish->alone};
     const size_t budget = wish->budget / pool->chunk_bytes;
-    search.affordable = survey(pool) + budget;
+    search.affordable = survey(pool, budget);
     if (wish->place)
         search_place(&search, wish->place);
     else if (!search_all(&search, wish->request))

@@ -137,6 +137,16 @@ def test_b16_remapping_serves_what_is_refused_without(write):
     assert calm["trace.remaps"] == 0 and calm["trace.remap_us_per_chunk"] is None
 
 
+def test_b16_host_memory_is_remapped_too(write):
+    lines = [f"a {i} {2 * MIB}" for i in range(8)] + [f"f {i}" for i in range(0, 8, 2)] + [f"a 8 {8 * MIB}"]
+    options = ["--limit-factor", "1.0", "--remap", "--touch", "--json", "--runs", 1]
+    report = raffia("bench", "trace", write("\n".join(lines) + "\n"), *options).json
+    values, pages = report["values"], report["rows"][0]["pages"]
+    assert values["trace.failures"] == 0 and values["trace.reserved_over_requested"] == 1
+    # Without huge pages chunks are given back and taken anew instead.
+    assert values["trace.remaps"] == (0 if pages["got"]["kind"] == "regular" else 1)
+
+
 @pytest.mark.parametrize("name", ["graph", "serve", "train", "vision"])
 def test_b16_models_of_programs_fit_into_little_more_than_they_ask_for(name):
     trace = pathlib.Path(__file__).parents[2] / "bench" / "traces" / f"{name}.csv"

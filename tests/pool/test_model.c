@@ -14,7 +14,6 @@
 #define MODEL_BLOCKS  48
 #define MODEL_GRANULE ((size_t)4096)
 #define MODEL_MAXIMUM (9 * TEST_CHUNK + TEST_PAGE)
-#define MODEL_SLOTS   10
 #define MODEL_STEPS   1500
 
 struct live {
@@ -28,6 +27,7 @@ struct model {
     struct test_random random;
     struct live live[MODEL_BLOCKS];
     size_t count;
+    size_t range, limit; /* addresses, and the largest maximum */
     size_t maximum;
     size_t served, refused, resized, not_resized;
 };
@@ -53,9 +53,8 @@ static bool overlaps(const struct model *model, size_t offset, size_t bytes,
 static size_t bytes_needed(const struct model *model, size_t offset, size_t bytes)
 {
     size_t needed = 0;
-    for (size_t slot = 0; slot < MODEL_SLOTS; slot++) {
-        const size_t start = slot * TEST_CHUNK;
-        const size_t size = MODEL_MAXIMUM - start < TEST_CHUNK ? MODEL_MAXIMUM - start : TEST_CHUNK;
+    for (size_t start = 0; start < model->range; start += TEST_CHUNK) {
+        const size_t size = model->range - start < TEST_CHUNK ? model->range - start : TEST_CHUNK;
         const bool touched = offset < start + size && start < offset + bytes;
         if (touched || overlaps(model, start, size, NULL))
             needed += size;
@@ -77,9 +76,9 @@ static bool is_mapped(const struct model *model, size_t offset, size_t bytes)
 
 static bool could_be_served(const struct model *model, size_t bytes, size_t alignment)
 {
-    if (bytes > MODEL_MAXIMUM)
+    if (bytes > model->range)
         return false;
-    for (size_t offset = 0; offset <= MODEL_MAXIMUM - bytes; offset += alignment)
+    for (size_t offset = 0; offset <= model->range - bytes; offset += alignment)
         if (!overlaps(model, offset, bytes, NULL) &&
             (is_mapped(model, offset, bytes) ||
              bytes_needed(model, offset, bytes) <= model->maximum))
@@ -118,7 +117,7 @@ static void step_alloc(struct model *model)
     }
     assert_ok(status);
     struct live live = {(size_t)((char *)address - model->pool->base), size, bytes, 0};
-    assert_true(live.offset <= MODEL_MAXIMUM - size);
+    assert_true(live.offset <= model->range - size);
     assert_int_equal((uintptr_t)address % alignment, 0);
     assert_false(overlaps(model, live.offset, size, NULL));
     paint(model, &live);
@@ -145,7 +144,7 @@ static void step_resize(struct model *model)
     const size_t size = rounded(bytes, MODEL_GRANULE);
     const bool possible =
         size <= live->bytes ||
-        (size <= MODEL_MAXIMUM - live->offset && !overlaps(model, live->offset, size, live) &&
+        (size <= model->range - live->offset && !overlaps(model, live->offset, size, live) &&
          (is_mapped(model, live->offset, size) ||
           bytes_needed(model, live->offset, size) <= model->maximum));
     raffia_status status = raffia_pool_resize(model->pool, model->pool->base + live->offset, bytes);
@@ -167,7 +166,7 @@ static void step_resize(struct model *model)
 
 static void step_trim(struct model *model)
 {
-    const size_t keep = test_random_below(&model->random, MODEL_MAXIMUM);
+    const size_t keep = test_random_below(&model->random, model->limit);
     const size_t before = stats_of(model->pool).reserved_bytes;
     size_t released;
     assert_ok(raffia_pool_trim(model->pool, keep, &released));
@@ -178,9 +177,9 @@ static void step_trim(struct model *model)
 
 static void step_maximum(struct model *model)
 {
-    size_t maximum = MODEL_MAXIMUM;
+    size_t maximum = model->limit;
     if (test_random_below(&model->random, 2))
-        maximum = test_random_below(&model->random, MODEL_MAXIMUM + 1);
+        maximum = test_random_below(&model->random, model->limit + 1);
     assert_ok(raffia_pool_set_maximum(model->pool, maximum));
     model->maximum = maximum;
     const raffia_pool_stats stats = stats_of(model->pool);
@@ -219,13 +218,18 @@ static void check_figures(const struct model *model)
     assert_ok(raffia_pool_check(model->pool));
 }
 
-static void run_model(unsigned flags, const char *name)
+/* `address_bytes`: 0, or more than the maximum. */
+static void run_model(unsigned flags, size_t maximum_bytes, size_t address_bytes, const char *name)
 {
     struct pool_plan plan = small_plan();
-    plan.maximum_bytes = MODEL_MAXIMUM;
+    plan.maximum_bytes = maximum_bytes;
+    plan.address_bytes = address_bytes;
     plan.granule = MODEL_GRANULE;
     plan.flags = flags;
-    struct model model = {.pool = make_pool(&plan), .maximum = MODEL_MAXIMUM};
+    struct model model = {.pool = make_pool(&plan),
+                          .range = address_bytes ? address_bytes : maximum_bytes,
+                          .limit = maximum_bytes,
+                          .maximum = maximum_bytes};
     model.random = test_random_seeded(name);
     for (size_t i = 0; i < MODEL_STEPS; i++) {
         step(&model);
@@ -237,8 +241,8 @@ static void run_model(unsigned flags, const char *name)
     assert_true(model.refused && model.resized && model.not_resized);
 
     /* Nothing was lost on the way. */
-    assert_ok(raffia_pool_set_maximum(model.pool, MODEL_MAXIMUM));
-    must_free(model.pool, must_alloc(model.pool, MODEL_MAXIMUM));
+    assert_ok(raffia_pool_set_maximum(model.pool, maximum_bytes));
+    must_free(model.pool, must_alloc(model.pool, maximum_bytes));
     assert_int_equal(stats_of(model.pool).free_blocks, 1);
     drop_pool(model.pool);
 }
@@ -246,13 +250,20 @@ static void run_model(unsigned flags, const char *name)
 static void a_pool_does_what_a_list_of_blocks_says(void **state)
 {
     (void)state;
-    run_model(0, "a pool");
+    run_model(0, MODEL_MAXIMUM, 0, "a pool");
 }
 
 static void a_remappable_pool_does_the_same(void **state)
 {
     (void)state;
-    run_model(RAFFIA_POOL_REMAPPABLE, "a remappable pool");
+    run_model(RAFFIA_POOL_REMAPPABLE, MODEL_MAXIMUM, 0, "a remappable pool");
+}
+
+static void b16_one_with_addresses_to_spare_does_the_same(void **state)
+{
+    (void)state;
+    run_model(RAFFIA_POOL_REMAPPABLE, 10 * TEST_CHUNK, 15 * TEST_CHUNK,
+              "a pool with addresses to spare");
 }
 
 int main(void)
@@ -260,6 +271,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_pool_does_what_a_list_of_blocks_says, set_up_device),
         cmocka_unit_test_setup(a_remappable_pool_does_the_same, set_up_device),
+        cmocka_unit_test_setup(b16_one_with_addresses_to_spare_does_the_same, set_up_device),
     };
     return cmocka_run_group_tests_name("pool model", tests, NULL, NULL);
 }

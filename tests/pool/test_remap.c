@@ -84,7 +84,8 @@ static void b16_a_request_is_refused_only_for_want_of_whole_free_chunks(void **s
     assert_int_equal(stats_of(pool).stranded_bytes, TEST_CHUNK - TEST_GRANULE);
     const raffia_pool_stats before = stats_of(pool);
     assert_status(RAFFIA_ERROR_OUT_OF_MEMORY,
-                  raffia_pool_alloc(pool, CHUNKS / 2 * TEST_CHUNK, 0, &large));
+                  raffia_pool_alloc(pool, CHUNKS / 2 * TEST_CHUNK - TEST_PAGE, 0, &large));
+    assert_non_null(strstr(raffia_last_error(), "smaller chunk_bytes"));
     const raffia_pool_stats after = stats_of(pool);
     assert_int_equal(after.remaps, 0);
     assert_int_equal(after.remap_address_refusals, 0);
@@ -180,6 +181,7 @@ static void a_want_of_addresses_is_counted(void **state)
     fill_with_chunks(pool, blocks);
     free_every_other(pool, blocks);
     assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, raffia_pool_alloc(pool, 2 * TEST_CHUNK, 0, &large));
+    assert_non_null(strstr(raffia_last_error(), "address_bytes"));
     assert_true(stats_of(pool).remap_address_refusals > 0);
     assert_int_equal(stats_of(pool).remap_mapping_refusals, 0);
     free_all(pool, blocks);
@@ -197,6 +199,7 @@ static void a_want_of_mappings_is_counted(void **state)
     fill_with_chunks(pool, blocks);
     free_every_other(pool, blocks);
     assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, raffia_pool_alloc(pool, 4 * TEST_CHUNK, 0, &large));
+    assert_non_null(strstr(raffia_last_error(), "remap_mappings"));
     const raffia_pool_stats stats = stats_of(pool);
     assert_true(stats.remap_mapping_refusals > 0);
     assert_int_equal(stats.remap_address_refusals, 0);
