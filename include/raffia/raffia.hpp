@@ -470,6 +470,9 @@ template <typename Upstream> constexpr unsigned properties_by_type()
  * allocate(stream, bytes, alignment) and deallocate(stream, block, bytes, alignment), or those of
  * CCCL before 3.1, or std::pmr's, which no stream orders.
  *
+ * Each call makes an owner of its own, which counts its blocks: two are not equal, even if what is
+ * in them is; copies of one are.
+ *
  * @param upstream   the resource
  * @param device     whose memory it is, see device.h; nullptr = not known
  * @param properties #raffia_resource_properties; 0 = what its type says, or device-accessible

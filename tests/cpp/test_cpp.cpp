@@ -102,7 +102,7 @@ struct counted {
 
 void a14_a_cpp_resource_is_one_of_ours()
 {
-    int live = 0, other = 0;
+    int live = 0;
     const unsigned both = RAFFIA_HOST_ACCESSIBLE | RAFFIA_DEVICE_ACCESSIBLE;
     raffia::resource ours = raffia::make_resource(counted{&live, false}, "host", both);
     CHECK(ours.properties() == both);
@@ -116,8 +116,9 @@ void a14_a_cpp_resource_is_one_of_ours()
         CHECK(live == 1 && moved.data());
     }
     CHECK(live == 0);
-    CHECK(ours == raffia::make_resource(counted{&live, false}));
-    CHECK(ours != raffia::make_resource(counted{&other, false}));
+    const raffia::resource copy = ours;
+    CHECK(copy == ours);
+    CHECK(ours != raffia::make_resource(counted{&live, false})); // an owner of its own
     raffia::resource empty = raffia::make_resource(counted{&live, true});
     void *block = nullptr;
     CHECK(raffia_allocate(empty.ref(), nullptr, 8, 0, &block) == RAFFIA_ERROR_OUT_OF_MEMORY);
