@@ -77,9 +77,7 @@ class error : public std::runtime_error
 class bad_alloc : public std::bad_alloc
 {
   public:
-    explicit bad_alloc(raffia_status status) : why_(raffia_last_error()), status_(status)
-    {
-    }
+    explicit bad_alloc(raffia_status status) : why_(raffia_last_error()), status_(status) {}
     const char *what() const noexcept override
     {
         return why_.what();
@@ -113,9 +111,7 @@ template <typename Handle, void (*release)(Handle *)> class unique_handle
 {
   public:
     unique_handle() noexcept = default;
-    explicit unique_handle(Handle *taken) noexcept : handle_(taken)
-    {
-    }
+    explicit unique_handle(Handle *taken) noexcept : handle_(taken) {}
     unique_handle(unique_handle &&other) noexcept : handle_(std::exchange(other.handle_, nullptr))
     {
     }
@@ -188,20 +184,14 @@ class resource
 {
   public:
     /** Takes an owner over. */
-    explicit resource(raffia_resource *taken) noexcept : owner_(taken)
-    {
-    }
+    explicit resource(raffia_resource *taken) noexcept : owner_(taken) {}
     /** Makes an owner from a ref; raffia_resource_from_ref() says what that keeps alive. */
     explicit resource(raffia_resource_ref ref)
     {
         check(raffia_resource_from_ref(ref, &owner_));
     }
-    resource(const resource &other) noexcept : owner_(raffia_resource_retain(other.owner_))
-    {
-    }
-    resource(resource &&other) noexcept : owner_(std::exchange(other.owner_, nullptr))
-    {
-    }
+    resource(const resource &other) noexcept : owner_(raffia_resource_retain(other.owner_)) {}
+    resource(resource &&other) noexcept : owner_(std::exchange(other.owner_, nullptr)) {}
     resource &operator=(resource other) noexcept
     {
         std::swap(owner_, other.owner_);
@@ -230,8 +220,7 @@ class resource
     void *allocate(Stream stream, std::size_t bytes, std::size_t alignment)
     {
         void *block = nullptr;
-        check(
-            raffia_allocate(ref(), detail::stream_handle(stream), bytes, alignment, &block));
+        check(raffia_allocate(ref(), detail::stream_handle(stream), bytes, alignment, &block));
         return block;
     }
     template <typename Stream>
@@ -315,9 +304,10 @@ template <typename... Access> class typed_resource : public resource
     }
 
 #if RAFFIA_HAS_CCCL
-    template <typename Self, std::enable_if_t<std::is_same<Self, typed_resource>::value &&
-                                                  (std::is_same<Access, device_access>::value || ...),
-                                              int> = 0>
+    template <typename Self,
+              std::enable_if_t<std::is_same<Self, typed_resource>::value &&
+                                   (std::is_same<Access, device_access>::value || ...),
+                               int> = 0>
     friend constexpr void get_property(const Self &, ::cuda::mr::device_accessible) noexcept
     {
     }
@@ -330,8 +320,8 @@ template <typename... Access> class typed_resource : public resource
 #endif
 };
 
-using device_resource = typed_resource<device_access>; /**< for device code */
-using host_resource = typed_resource<host_access>;     /**< for the CPU */
+using device_resource = typed_resource<device_access>;                   /**< for device code */
+using host_resource = typed_resource<host_access>;                       /**< for the CPU */
 using host_device_resource = typed_resource<host_access, device_access>; /**< for both */
 
 /* ---- the other way round -------------------------------------------------------------------- */
@@ -363,9 +353,10 @@ struct is_ordered<Upstream, std::void_t<decltype(std::declval<Upstream &>().allo
 template <typename Upstream, typename = void> struct is_ordered_by_old_names : std::false_type {
 };
 template <typename Upstream>
-struct is_ordered_by_old_names<
-    Upstream, std::void_t<decltype(std::declval<Upstream &>().allocate_async(
-                  std::size_t(), std::size_t(), std::declval<native_stream>()))>> : std::true_type {
+struct is_ordered_by_old_names<Upstream,
+                               std::void_t<decltype(std::declval<Upstream &>().allocate_async(
+                                   std::size_t(), std::size_t(), std::declval<native_stream>()))>>
+    : std::true_type {
 };
 
 template <typename Upstream> struct adapted {
@@ -415,8 +406,8 @@ template <typename Upstream> struct adapted {
     }
     static bool is_equal(void *context, void *other) noexcept
     {
-        return context == other || static_cast<adapted *>(context)->upstream ==
-                                       static_cast<adapted *>(other)->upstream;
+        return context == other ||
+               static_cast<adapted *>(context)->upstream == static_cast<adapted *>(other)->upstream;
     }
     static void release(void *context) noexcept
     {
@@ -505,15 +496,9 @@ class pool
         check(raffia_pool_create(&options, &pool_));
     }
     /** Takes an owner over. */
-    explicit pool(raffia_pool *taken) noexcept : pool_(taken)
-    {
-    }
-    pool(const pool &other) noexcept : pool_(raffia_pool_retain(other.pool_))
-    {
-    }
-    pool(pool &&other) noexcept : pool_(std::exchange(other.pool_, nullptr))
-    {
-    }
+    explicit pool(raffia_pool *taken) noexcept : pool_(taken) {}
+    pool(const pool &other) noexcept : pool_(raffia_pool_retain(other.pool_)) {}
+    pool(pool &&other) noexcept : pool_(std::exchange(other.pool_, nullptr)) {}
     pool &operator=(pool other) noexcept
     {
         std::swap(pool_, other.pool_);

@@ -1,5 +1,5 @@
-// SPEC A14 against the real CCCL, and RMM's headers where they are: our resources meet its concepts,
-// and its resources are ours. On the host; no GPU is needed.
+// SPEC A14 against the real CCCL, and RMM's headers where they are: our resources meet its
+// concepts, and its resources are ours. On the host; no GPU is needed.
 #include <raffia/raffia.hpp>
 
 #include <cstdio>
@@ -39,8 +39,9 @@ static_assert(ORDERED_WITH<both, mr::host_accessible, mr::device_accessible>, "b
 
 #ifdef RAFFIA_TEST_RMM
 #include <rmm/resource_ref.hpp>
-static_assert(std::is_constructible<rmm::device_async_resource_ref, raffia::device_resource &>::value,
-              "what libcudf's functions take");
+static_assert(
+    std::is_constructible<rmm::device_async_resource_ref, raffia::device_resource &>::value,
+    "what libcudf's functions take");
 #endif
 
 static both host()
@@ -88,9 +89,7 @@ struct theirs {
     {
         return a.live == b.live;
     }
-    friend constexpr void get_property(const theirs &, mr::host_accessible) noexcept
-    {
-    }
+    friend constexpr void get_property(const theirs &, mr::host_accessible) noexcept {}
 };
 
 int main()
