@@ -30,7 +30,7 @@ def rows_of(report):
 
 def test_the_benchmarks_are_listed():
     listed = [line.split()[0] for line in raffia("bench", "--help").out.splitlines() if line.startswith("  ")]
-    assert listed[:5] == ["load", "alloc", "tlb", "step", "table"]
+    assert listed[:6] == ["load", "alloc", "copy", "tlb", "step", "table"]
     assert "there is no benchmark 'laod'" in raffia("bench", "laod", expect=USAGE).err
 
 
