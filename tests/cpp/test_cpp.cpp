@@ -21,6 +21,18 @@ static_assert(std::is_nothrow_move_constructible<raffia::device_resource>::value
 static_assert(!std::is_copy_constructible<raffia::buffer>::value, "one owner");
 static_assert(!std::is_constructible<raffia::resource, int>::value, "no ceremony, no surprise");
 
+// A request that no machine can serve is part of the test.
+extern "C" const char *__asan_default_options();
+extern "C" const char *__asan_default_options()
+{
+    return "allocator_may_return_null=1";
+}
+extern "C" const char *__tsan_default_options();
+extern "C" const char *__tsan_default_options()
+{
+    return "allocator_may_return_null=1";
+}
+
 namespace
 {
 
