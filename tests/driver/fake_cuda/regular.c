@@ -148,6 +148,8 @@ static CUresult describe(unsigned count, const CUpointer_attribute *attributes, 
         span = &mapped;
         range = &reserved;
     }
+    if (pinned && fake_config.no_host_ranges)
+        range = NULL;
     for (unsigned i = 0; i < count; i++)
         switch (attributes[i]) {
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
