@@ -70,8 +70,8 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_copy(const char *device, raffia
  * The kernel reads its list from a block of 24 bytes for each 4 KiB, or part of them, of each copy.
  * The block comes from @p resources.temporary, if that is memory of this device, or pinned for it,
  * that the host can write too; else from the process's pinned resource, if that is pinned for this
- * device; and goes back there in the order of @p stream. Where neither is, the driver makes the
- * copies.
+ * device; else from a pinned pool of at most 64 MiB that is kept for the device. It goes back there
+ * in the order of @p stream. Where there is no memory, the driver makes the copies.
  *
  * @param device    as raffia_copy()
  * @param stream    as raffia_copy()
@@ -104,7 +104,8 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_copy_calibrate(const char *devi
                                                                 raffia_copy_thresholds *thresholds);
 
 /**
- * @brief Gives back the kernels that were loaded; the next copy that needs one loads it again.
+ * @brief Gives back the kernels that were loaded, and the memory kept for their lists; the next
+ * copy that needs them gets them again.
  *
  * No copy may be under way, on any device.
  */

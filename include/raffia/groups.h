@@ -53,6 +53,9 @@
  *
  * @defgroup load Loading models
  * @brief Model files, from disk to their final place.
+ *
+ * @defgroup cpp C++
+ * @brief Owners, and resources that RMM, libcudf and Thrust take.
  */
 #ifndef RAFFIA_GROUPS_H
 #define RAFFIA_GROUPS_H

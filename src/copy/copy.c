@@ -171,7 +171,7 @@ raffia_status raffia_copy_batch(const char *device, raffia_stream stream,
                                 const raffia_copy_element *copies, size_t count,
                                 raffia_memory_resources resources)
 {
-    struct copy_device on;
+    struct copy_device on = {0};
     raffia_status status = check(copies, count);
     if (!status)
         status = copy_device_open(device, &on);

@@ -7,7 +7,9 @@
 #include "driver/sim/sim.h"
 
 #include <raffia/copy.h>
+#include <raffia/resources.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #define KEPT_MAX 64
@@ -47,6 +49,7 @@ struct kept {
     unsigned long generation;    /* of the process; see core/process.h */
     driver_module module;        /* NULL: it was refused, which is not tried again */
     driver_function function;
+    raffia_resource *tables; /* NULL: not needed yet */
 };
 
 /* Guarded by the lock of the process, under which nothing is loaded or unloaded. */
@@ -164,9 +167,56 @@ void raffia_copy_release_kernels(void)
         const struct kept entry = kept[i];
         kept[i] = (struct kept){0};
         core_process_unlock();
-        if (entry.module && entry.generation == core_fork_generation())
-            (void)!entry.device.driver->module_unload(entry.device.index, entry.module);
+        if (!entry.module || entry.generation != core_fork_generation())
+            continue;
+        raffia_resource_release(entry.tables);
+        (void)!entry.device.driver->module_unload(entry.device.index, entry.module);
     }
+}
+
+/* ---- memory for tables ----------------------------------------------------------------------- */
+
+#define TABLES_MAX   ((size_t)64 << 20)
+#define TABLES_CHUNK ((size_t)4 << 20)
+
+static raffia_status make_tables(struct driver_device device, raffia_resource **resource_p)
+{
+    char name[RAFFIA_DEVICE_NAME_MAX], pinned[RAFFIA_DEVICE_NAME_MAX];
+    snprintf(pinned, sizeof pinned, "pinned:%.50s", driver_device_name(device, name));
+    const raffia_pool_options options = {
+        .struct_size = sizeof options,
+        .device = pinned,
+        .name = "copy tables",
+        .initial_bytes = RAFFIA_NONE,
+        .maximum_bytes = TABLES_MAX,
+        .chunk_bytes = TABLES_CHUNK,
+    };
+    return raffia_pool_resource_create(&options, resource_p);
+}
+
+raffia_status copy_kernel_tables(struct driver_device device, raffia_resource **resource_p)
+{
+    struct kept found;
+    raffia_resource *made, *spare = NULL;
+    if (recall(device, &found) && found.tables) {
+        *resource_p = raffia_resource_retain(found.tables);
+        return RAFFIA_OK;
+    }
+    raffia_status status = make_tables(device, &made);
+    if (status)
+        return status;
+    core_process_lock();
+    struct kept *entry = find_entry(device);
+    if (entry && entry->device.driver == device.driver && !entry->tables)
+        entry->tables = raffia_resource_retain(made);
+    else if (entry && entry->tables) {
+        spare = made;
+        made = raffia_resource_retain(entry->tables);
+    }
+    core_process_unlock();
+    raffia_resource_release(spare);
+    *resource_p = made;
+    return RAFFIA_OK;
 }
 
 /* ---- launching ------------------------------------------------------------------------------- */

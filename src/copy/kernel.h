@@ -7,6 +7,8 @@
 
 #include "driver/driver.h"
 
+#include <raffia/resource.h>
+
 /* Most bytes of a piece, each of which is a warp's work; kernels/copy.ptx has it in it. */
 #define COPY_PIECE ((size_t)4096)
 
@@ -30,5 +32,10 @@ raffia_status copy_kernel_gather(struct driver_device device, driver_stream stre
 /* One copy, of 1 to COPY_PIECES_MAX pieces; no table is needed. */
 raffia_status copy_kernel_one(struct driver_device device, driver_stream stream,
                               driver_function kernel, const struct driver_copy *copy);
+
+/* Memory that is pinned for the device, for tables, where the process's pinned resource is for
+ * another device. Made when first asked for, and kept beside the kernel, which must have been found
+ * before. The owner is the caller's. */
+raffia_status copy_kernel_tables(struct driver_device device, raffia_resource **resource_p);
 
 #endif

@@ -2,9 +2,10 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "driver/pinned/pinned.h"
 
 /* Stretches side by side that are looked at: chunks of a pool, pieces of a registration. */
-#define STRETCHES_MAX 64
+#define STRETCHES_MAX 1024
 
 static const struct driver_memory *recall(const struct copy_places *places, uintptr_t at)
 {
@@ -26,6 +27,14 @@ static const struct driver_memory *ask(struct copy_places *places, uintptr_t at)
     }
     if (memory.kind == DRIVER_MEMORY_UNKNOWN || at - memory.start >= memory.bytes)
         return NULL;
+    /* What is registered in one piece is pinned as a whole, even if the driver tells of less. */
+    uintptr_t start;
+    size_t bytes;
+    if (memory.kind == DRIVER_MEMORY_PINNED &&
+        pinned_piece_find((const void *)at, &start, &bytes) && bytes > memory.bytes) {
+        memory.start = start;
+        memory.bytes = bytes;
+    }
     struct driver_memory *place = &places->known[places->next];
     *place = memory;
     places->next = (places->next + 1) % COPY_PLACES_KEPT;

@@ -35,7 +35,14 @@ static bool choose(const struct copy_device *on, const raffia_memory_resources *
         table->from = resources->temporary;
         return true;
     }
-    if (raffia_pinned_resource_acquire(&table->owner))
+    if (!raffia_pinned_resource_acquire(&table->owner)) {
+        table->from = raffia_resource_as_ref(table->owner);
+        if (is_fit(on, table->from))
+            return true;
+        raffia_resource_release(table->owner);
+        table->owner = NULL;
+    }
+    if (copy_kernel_tables(on->device, &table->owner))
         return false;
     table->from = raffia_resource_as_ref(table->owner);
     return is_fit(on, table->from);

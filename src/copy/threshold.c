@@ -197,8 +197,8 @@ static raffia_status calibrate(const struct copy_device *on, raffia_copy_thresho
 
 raffia_status raffia_copy_calibrate(const char *device, raffia_copy_thresholds *thresholds)
 {
-    raffia_copy_thresholds found;
-    struct copy_device on;
+    raffia_copy_thresholds found = {0};
+    struct copy_device on = {0};
     raffia_status status = copy_device_open(device, &on);
     if (!status)
         status = calibrate(&on, &found);

@@ -311,6 +311,20 @@ static void a3_a_temporary_resource_that_does_not_suit_is_passed_over(void **sta
     raffia_resource_release(elsewhere);
 }
 
+/* The pinned resource of the process is for sim:0. */
+static void another_device_has_tables_of_its_own(void **state)
+{
+    (void)state;
+    copy_property("another_device_has_tables_of_its_own", "sim:1", 10);
+    struct sim_usage usage;
+    sim_query(1, &usage);
+    assert_int_equal(usage.modules, 1);
+    assert_true(usage.registrations > 0); /* the tables' */
+    raffia_copy_release_kernels();
+    sim_query(1, &usage);
+    assert_int_equal(usage.modules + usage.registrations + usage.misuses, 0);
+}
+
 static void without_memory_for_the_table_the_driver_copies(void **state)
 {
     (void)state;
@@ -523,6 +537,7 @@ int main(void)
         TEST(a7_the_host_copies_with_memcpy),
         TEST(a3_the_table_comes_from_the_temporary_resource),
         TEST(a3_a_temporary_resource_that_does_not_suit_is_passed_over),
+        TEST(another_device_has_tables_of_its_own),
         TEST(without_memory_for_the_table_the_driver_copies),
         TEST(the_kernel_is_loaded_once_and_given_back_on_request),
         TEST(a_kernel_that_is_refused_is_warned_of_once_and_done_without),

@@ -176,6 +176,8 @@
     X(cuMemHostUnregister, cuMemHostUnregister, 4000, (void *at))                                  \
     X(cuMemHostAlloc, cuMemHostAlloc, 2020, (void **at, size_t bytes, unsigned flags))             \
     X(cuMemFreeHost, cuMemFreeHost, 2000, (void *at))                                              \
+    X(cuMemGetAddressRange_v2, cuMemGetAddressRange, 3020,                                         \
+      (CUdeviceptr * start, size_t * bytes, CUdeviceptr at))                                       \
     X(cuPointerGetAttributes, cuPointerGetAttributes, 7000,                                        \
       (unsigned count, CUpointer_attribute *attributes, void **values, CUdeviceptr at))            \
     X(cuStreamCreate, cuStreamCreate, 2000, (CUstream * stream, unsigned flags))                   \

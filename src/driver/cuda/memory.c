@@ -91,22 +91,48 @@ raffia_status cuda_host_free(int index, void *at, size_t bytes)
                   : RAFFIA_OK;
 }
 
+/* CUDA maps and pins no less than this. */
+#define SMALLEST_PAGE ((CUdeviceptr)4096)
+
+struct stretch {
+    CUdeviceptr start;
+    size_t bytes;
+};
+
+static bool contains(struct stretch stretch, CUdeviceptr at)
+{
+    return at - stretch.start < stretch.bytes;
+}
+
+/* As an attribute, the range of what is mapped into a reservation is all of the reservation, mapped
+ * or not. Of host memory it is not certain that CUDA tells; then a page is safe. */
+static struct stretch find_stretch(CUdeviceptr at, struct stretch range)
+{
+    struct stretch mapped = {0, 0};
+    if (!CUDA_CALL(cuMemGetAddressRange_v2, &mapped.start, &mapped.bytes, at) &&
+        contains(mapped, at))
+        return mapped;
+    if (contains(range, at))
+        return range;
+    return (struct stretch){at / SMALLEST_PAGE * SMALLEST_PAGE, SMALLEST_PAGE};
+}
+
 /* The call answers 0 to what it cannot: an address that CUDA does not know has no type. Memory of
  * other devices is left out even where a peer could reach it. */
 static void judge(const struct cuda_device *device, CUdeviceptr at, struct driver_memory *memory)
 {
     unsigned type = 0;
     int ordinal = -1;
-    CUdeviceptr seen_at = 0, start = 0;
-    size_t bytes = 0;
+    CUdeviceptr seen_at = 0;
+    struct stretch range = {0, 0};
     CUpointer_attribute attributes[] = {
         CU_POINTER_ATTRIBUTE_MEMORY_TYPE,    CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
         CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
         CU_POINTER_ATTRIBUTE_RANGE_SIZE,
     };
-    void *values[] = {&type, &seen_at, &ordinal, &start, &bytes};
+    void *values[] = {&type, &seen_at, &ordinal, &range.start, &range.bytes};
     *memory = (struct driver_memory){0};
-    if (CUDA_CALL(cuPointerGetAttributes, 5, attributes, values, at) || seen_at != at || !bytes)
+    if (CUDA_CALL(cuPointerGetAttributes, 5, attributes, values, at) || seen_at != at)
         return;
     if (type == CU_MEMORYTYPE_HOST)
         memory->kind = DRIVER_MEMORY_PINNED;
@@ -114,8 +140,9 @@ static void judge(const struct cuda_device *device, CUdeviceptr at, struct drive
         memory->kind = DRIVER_MEMORY_DEVICE;
     else
         return;
-    memory->start = (uintptr_t)start;
-    memory->bytes = bytes;
+    range = find_stretch(at, range);
+    memory->start = (uintptr_t)range.start;
+    memory->bytes = range.bytes;
 }
 
 raffia_status cuda_find_memory(int index, const void *at, struct driver_memory *memory)

@@ -97,3 +97,19 @@ size_t pinned_reach(const void *at, size_t bytes)
     pthread_mutex_unlock(&lock);
     return bytes;
 }
+
+bool pinned_piece_find(const void *at, uintptr_t *start_p, size_t *bytes_p)
+{
+    const uintptr_t address = (uintptr_t)at;
+    if (atomic_load_explicit(&generation, memory_order_relaxed) != core_fork_generation())
+        return false;
+    pthread_mutex_lock(&lock);
+    const size_t place = first_behind(address);
+    const bool found = place < piece_count && pieces[place].start <= address;
+    if (found) {
+        *start_p = pieces[place].start;
+        *bytes_p = pieces[place].end - pieces[place].start;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}

@@ -49,6 +49,9 @@ struct pinned_registration {
     size_t registered; /* of `bytes`; whole pieces but for the last */
 };
 
+/* The registered piece that contains an address, of whatever device; false if there is none. */
+bool pinned_piece_find(const void *at, uintptr_t *start_p, size_t *bytes_p);
+
 /* Memory of its own address range, or the GPU driver's. */
 struct pinned_memory {
     void *at;

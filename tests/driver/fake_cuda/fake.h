@@ -87,8 +87,8 @@ bool fake_is_capturing(void);
  * host memory. */
 CUresult fake_check_memory(CUdeviceptr at, size_t bytes, bool write);
 
-/* The mapping that contains an address. */
-bool fake_mapped_at(CUdeviceptr at, struct fake_span *span);
+/* The mapping that contains an address, and the range that it lies in. */
+bool fake_mapped_at(CUdeviceptr at, struct fake_span *mapping, struct fake_span *range);
 
 CUresult fake_check_block(CUdeviceptr at, size_t bytes);
 

@@ -36,6 +36,7 @@ struct fake_cuda_config {
     int version;          /* 12080 */
     CUresult init_result; /* of cuInit() */
     bool no_virtual_memory, no_fd_export;
+    bool no_host_ranges; /* how far pinned host memory goes is not told */
 };
 
 /* Everything as at the start, with this configuration; NULL is all defaults. Handles are dead. */

@@ -273,12 +273,14 @@ static CUresult check_mapped(CUdeviceptr at, size_t bytes, bool write)
     return CUDA_SUCCESS;
 }
 
-bool fake_mapped_at(CUdeviceptr at, struct fake_span *span)
+bool fake_mapped_at(CUdeviceptr at, struct fake_span *mapping, struct fake_span *range)
 {
     const struct fake_span *found = fake_span_at(&mappings, at);
-    if (found)
-        *span = *found;
-    return found;
+    if (!found)
+        return false;
+    *mapping = *found;
+    *range = *fake_span_at(&ranges, at);
+    return true;
 }
 
 CUresult fake_check_memory(CUdeviceptr at, size_t bytes, bool write)

@@ -146,9 +146,14 @@ static CUresult describe(unsigned count, const CUpointer_attribute *attributes, 
         span = pinned = fake_span_at(&host_blocks, at);
     if (!span)
         span = fake_span_at(&blocks, at);
-    struct fake_span mapped;
-    if (!span && fake_mapped_at(at, &mapped))
+    struct fake_span mapped, reserved;
+    const struct fake_span *range = span;
+    if (!span && fake_mapped_at(at, &mapped, &reserved)) {
         span = &mapped;
+        range = &reserved;
+    }
+    if (pinned && fake_config.no_host_ranges)
+        range = NULL;
     for (unsigned i = 0; i < count; i++)
         switch (attributes[i]) {
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -162,10 +167,10 @@ static CUresult describe(unsigned count, const CUpointer_attribute *attributes, 
             *(CUdeviceptr *)values[i] = span ? at : 0;
             break;
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-            *(CUdeviceptr *)values[i] = span ? span->at : 0;
+            *(CUdeviceptr *)values[i] = range ? range->at : 0;
             break;
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-            *(size_t *)values[i] = span ? span->bytes : 0;
+            *(size_t *)values[i] = range ? range->bytes : 0;
             break;
         default:
             return CUDA_ERROR_INVALID_VALUE;
@@ -177,6 +182,24 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes,
                                 CUdeviceptr at)
 {
     FAKE_CALL(cuPointerGetAttributes, describe(count, attributes, values, at));
+}
+
+static CUresult find_range(CUdeviceptr *start, size_t *bytes, CUdeviceptr at)
+{
+    struct fake_span mapped, reserved;
+    const struct fake_span *span = fake_span_at(&blocks, at);
+    if (!span && fake_mapped_at(at, &mapped, &reserved))
+        span = &mapped;
+    if (!span)
+        return CUDA_ERROR_NOT_FOUND;
+    *start = span->at;
+    *bytes = span->bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *start, size_t *bytes, CUdeviceptr at)
+{
+    FAKE_CALL(cuMemGetAddressRange_v2, find_range(start, bytes, at));
 }
 
 CUresult fake_check_block(CUdeviceptr at, size_t bytes)
