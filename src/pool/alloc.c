@@ -2,6 +2,7 @@
 #include "core/checked.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "pool/arena.h"
 #include "pool/guard.h"
 #include "pool/order.h"
 
@@ -44,7 +45,9 @@ static raffia_status make_request(const struct raffia_pool *pool, size_t bytes, 
 static raffia_status allocate_mapped(struct raffia_pool *pool, const struct space_request *request,
                                      struct space_block *block)
 {
-    core_lock_take(&pool->lock);
+    if (__builtin_expect(pool_arenas_of(pool) != NULL, 0) && pool_arena_take(pool, request, block))
+        return RAFFIA_OK;
+    pool_lock_own(pool);
     raffia_status status = space_allocate(pool->space, request, block);
     if (!status) {
         pool_count_block(pool, block);
@@ -65,6 +68,21 @@ bool pool_take_mapped(raffia_pool *pool, size_t bytes, size_t alignment, void **
     return true;
 }
 
+/* The same with nothing left in arenas, and thoroughly. */
+static raffia_status allocate_gathered(struct raffia_pool *pool,
+                                       const struct space_request *request,
+                                       struct space_block *block)
+{
+    (void)pool_lock_whole(pool);
+    raffia_status status = space_allocate(pool->space, request, block);
+    if (!status) {
+        pool_count_block(pool, block);
+        pool->hits++;
+    }
+    core_lock_leave(&pool->lock);
+    return status;
+}
+
 /* The path that is not. It stays out of line, as do the special pools: the frame of the one above
  * would grow. */
 static __attribute__((noinline)) raffia_status allocate_anew(struct raffia_pool *pool,
@@ -77,7 +95,7 @@ static __attribute__((noinline)) raffia_status allocate_anew(struct raffia_pool 
     struct space_request thorough = *request;
     thorough.thorough = true;
     raffia_status status = pool->flags & RAFFIA_POOL_FIXED
-                               ? allocate_mapped(pool, &thorough, block)
+                               ? allocate_gathered(pool, &thorough, block)
                                : pool_try_growth(pool, &thorough, block, &end);
     return status == RAFFIA_ERROR_OUT_OF_MEMORY ? pool_refuse_grown(pool, request, bytes, &end)
                                                 : status;

@@ -1,5 +1,5 @@
 /* Growth for one request: find where it is cheapest, map, and take the block before others can. */
-#include "pool/pool_internal.h"
+#include "pool/arena.h"
 
 /* Free space next to a new chunk can be taken by others while the chunk is being mapped. After so
  * many thefts the request is given a stretch of new chunks only, which nobody can take. */
@@ -86,7 +86,7 @@ static enum outcome attempt(struct growth *growth, raffia_status *status_p)
     struct raffia_pool *pool = growth->pool;
     struct pool_interval interval;
     const size_t budget = pool_budget(pool);
-    core_lock_take(&pool->lock);
+    (void)pool_lock_whole(pool);
     *status_p = space_allocate(pool->space, growth->request, growth->block);
     if (!*status_p) {
         pool_count_block(pool, growth->block);

@@ -1,6 +1,7 @@
 /* Blocks that grow and shrink where they are. */
 #include "core/checked.h"
 #include "core/text.h"
+#include "pool/arena.h"
 #include "pool/guard.h"
 #include "pool/order.h"
 
@@ -19,27 +20,49 @@ struct resizing {
     struct pool_bad_address verdict;
 };
 
-/* Pool lock held. */
-static raffia_status resize_in_place(struct raffia_pool *pool, const void *address,
-                                     struct resizing *resizing)
+/* Lock of the home held, which is where the address is looked for. */
+static raffia_status resize_in_place(struct raffia_pool *pool, const struct pool_home *home,
+                                     const void *address, struct resizing *resizing)
 {
     struct space_block *block = &resizing->block, after;
-    resizing->found = pool_find_live(pool, address, block);
+    resizing->found = pool_find_live_in(pool, home->space, address, block);
     if (!resizing->found) {
-        pool_judge_address(pool, address, &resizing->verdict);
+        pool_judge_address(pool, home->space, address, &resizing->verdict);
         return RAFFIA_ERROR_BAD_ADDRESS;
     }
     if (resizing->bytes > pool->range_bytes - block->offset)
         return RAFFIA_ERROR_OUT_OF_MEMORY;
-    raffia_status status = space_resize(pool->space, block->handle, resizing->bytes);
+    raffia_status status = space_resize(home->space, block->handle, resizing->bytes);
     if (!status)
-        status = space_find(pool->space, block->offset, &after);
+        status = space_find(home->space, block->offset, &after);
     if (status)
         return status;
-    count_resize(pool, block->bytes, after.bytes);
+    if (home->arena)
+        pool_arena_resized(pool, home->arena, block, after.bytes);
+    else
+        count_resize(pool, block->bytes, after.bytes);
     if (pool->order)
         pool_order_resized(pool->order, &after);
     return RAFFIA_OK;
+}
+
+static raffia_status resize_at_home(struct raffia_pool *pool, const void *address,
+                                    struct resizing *resizing)
+{
+    const struct pool_home home = pool_lock_home(pool, address);
+    raffia_status status = resize_in_place(pool, &home, address, resizing);
+    core_lock_leave(home.lock);
+    return status;
+}
+
+/* Takes the lock of the pool with nothing left in arenas, and tries again. OUT_OF_HOST_MEMORY if
+ * something is left: the block may be there. */
+static raffia_status resize_gathered(struct raffia_pool *pool, const void *address,
+                                     struct resizing *resizing)
+{
+    const struct pool_home home = {&pool->lock, pool->space, NULL};
+    raffia_status status = pool_lock_whole(pool);
+    return status ? status : resize_in_place(pool, &home, address, resizing);
 }
 
 /* Pool lock held. Whether nothing but free space and absent slots lie behind the block as far as
@@ -72,10 +95,10 @@ static bool may_grow_behind(struct raffia_pool *pool, const struct resizing *res
 static raffia_status grow_behind(struct raffia_pool *pool, const void *address,
                                  struct resizing *resizing)
 {
+    const struct pool_home own = {&pool->lock, pool->space, NULL};
     struct pool_interval interval;
     raffia_fallback_reason reason;
-    core_lock_take(&pool->lock);
-    raffia_status status = resize_in_place(pool, address, resizing);
+    raffia_status status = resize_gathered(pool, address, resizing);
     const bool promising =
         status == RAFFIA_ERROR_OUT_OF_MEMORY && may_grow_behind(pool, resizing, &interval);
     core_lock_leave(&pool->lock);
@@ -92,7 +115,7 @@ static raffia_status grow_behind(struct raffia_pool *pool, const void *address,
     status = pool_admit(pool, &interval);
     const bool admitted = !status;
     if (admitted)
-        status = resize_in_place(pool, address, resizing);
+        status = resize_in_place(pool, &own, address, resizing);
     core_lock_leave(&pool->lock);
     if (!admitted)
         pool_drop_loaned(pool, &interval);
@@ -115,10 +138,12 @@ raffia_status pool_resize_plain(struct raffia_pool *pool, const void *address, s
     struct resizing resizing;
     if (!core_add(bytes ? bytes : pool->granule, pool->guard_bytes, &resizing.bytes))
         resizing.bytes = RAFFIA_NONE; /* more than any range has */
-    core_lock_take(&pool->lock);
-    raffia_status status = resize_in_place(pool, address, &resizing);
-    core_lock_leave(&pool->lock);
-    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !(pool->flags & RAFFIA_POOL_FIXED)) {
+    raffia_status status = resize_at_home(pool, address, &resizing);
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && pool->flags & RAFFIA_POOL_FIXED &&
+        pool_arenas_of(pool)) {
+        status = resize_gathered(pool, address, &resizing);
+        core_lock_leave(&pool->lock);
+    } else if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !(pool->flags & RAFFIA_POOL_FIXED)) {
         pthread_mutex_lock(&pool->growth_lock);
         status = grow_behind(pool, address, &resizing);
         pthread_mutex_unlock(&pool->growth_lock);
