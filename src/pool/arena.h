@@ -34,7 +34,6 @@ struct pool_arena {
     uint64_t hits, frees;
     unsigned leases, idle_leases; /* idle: without blocks */
     unsigned patience;            /* requests to be refused before a lease is asked for again */
-    unsigned penalty;             /* what patience will be when leases are taken away again */
     char apart[POOL_ARENA_APART];
 };
 
@@ -56,6 +55,8 @@ struct pool_arenas {
     struct pool_lease *leases; /* by offset */
     atomic_uchar *owners;      /* by offset: 0, or one more than the number of the arena;
                                   changed under the locks of both, read under any or none */
+    unsigned penalty;          /* all locks: the last patience when leases were taken away */
+    uint64_t hits_then;        /* all locks: hits of all arenas at that time */
     char apart[POOL_ARENA_APART];
     struct pool_arena arenas[POOL_ARENAS];
 };
@@ -110,8 +111,8 @@ void pool_lease_return(struct raffia_pool *pool, struct pool_arena *arena, size_
 /* The same with the pool lock held as well. */
 void pool_lease_return_locked(struct raffia_pool *pool, struct pool_arena *arena, size_t lease);
 
-/* Lock of the arena held. All its leases were taken away. */
-void pool_lease_lost(struct pool_arena *arena);
+/* All locks held. Leases had to be taken away. */
+void pool_leases_lost(struct pool_arenas *arenas);
 
 /* Lock of the arena held: a block has come, or gone. The first and the last lease it touches are
  * different ones where leases lie next to each other. */

@@ -66,7 +66,7 @@ static raffia_status gather(struct raffia_pool *pool, struct pool_arenas *arenas
     }
     space_absorb(pool->space, arena->space);
     count_in(pool, arena);
-    pool_lease_lost(arena);
+    arena->leases = arena->idle_leases = 0;
     return RAFFIA_OK;
 }
 
@@ -86,6 +86,8 @@ raffia_status pool_lock_whole(struct raffia_pool *pool)
     struct core_error_record before;
     core_error_save(&before);
     struct pool_arenas *arenas = pool_lock_all(pool);
+    if (arenas && arenas->leased_bytes)
+        pool_leases_lost(arenas);
     raffia_status status = gather_all(pool, arenas);
     unlock_arenas(arenas);
     if (!status)

@@ -12,7 +12,11 @@
 /* Leases leave so much of what is mapped to requests that arenas cannot serve. */
 #define SHARED_SHARE 16
 
-/* After the pool had nothing to spare, and at most after leases were taken away again and again. */
+/* How many requests an arena leaves to the pool before it asks for a lease again: after the pool
+ * had nothing to spare; and after all leases were taken away because a request did not fit
+ * otherwise, which doubles each time up to the most, unless so many requests were served in
+ * between. So a pool that is too full for arenas soon has none, and packs as if there never had
+ * been any. */
 #define PATIENCE     64u
 #define PATIENCE_MAX 65536u
 
@@ -36,10 +40,10 @@ static bool has_to_spare(const struct raffia_pool *pool, const struct pool_arena
 /* Lock of the arena and pool lock held. */
 static bool borrow(struct raffia_pool *pool, struct pool_arenas *arenas, struct pool_arena *arena)
 {
-    /* At the high end, out of the way of what the pool serves itself, which keeps to the low. */
+    /* Low, as all that zones keep together: at the high end it is in the way of large blocks. */
     const struct space_request request = {.bytes = arenas->lease_bytes,
                                           .alignment = arenas->lease_bytes,
-                                          .placement = SPACE_PLACE_HIGH};
+                                          .placement = SPACE_PLACE_LOW};
     struct space_block block;
     if (pool->orphaned || !has_to_spare(pool, arenas) ||
         space_allocate(pool->space, &request, &block))
@@ -83,9 +87,7 @@ bool pool_lease_more(struct raffia_pool *pool, struct pool_arena *arena)
         core_lock_leave(&pool->lock);
     }
     core_error_restore(&before);
-    if (borrowed)
-        arena->penalty /= 2;
-    else
+    if (!borrowed)
         arena->patience = PATIENCE;
     return borrowed;
 }
@@ -113,10 +115,15 @@ void pool_lease_return(struct raffia_pool *pool, struct pool_arena *arena, size_
     core_lock_leave(&pool->lock);
 }
 
-void pool_lease_lost(struct pool_arena *arena)
+void pool_leases_lost(struct pool_arenas *arenas)
 {
-    arena->leases = arena->idle_leases = 0;
-    const unsigned more = 2 * arena->penalty + PATIENCE;
-    arena->penalty = more < PATIENCE_MAX ? more : PATIENCE_MAX;
-    arena->patience = arena->penalty;
+    uint64_t hits = 0;
+    for (int i = 0; i < POOL_ARENAS; i++)
+        hits += arenas->arenas[i].hits;
+    const bool calm = hits - arenas->hits_then >= PATIENCE_MAX;
+    const unsigned more = 2 * arenas->penalty;
+    arenas->penalty = calm || !more ? PATIENCE : more < PATIENCE_MAX ? more : PATIENCE_MAX;
+    arenas->hits_then = hits;
+    for (int i = 0; i < POOL_ARENAS; i++)
+        arenas->arenas[i].patience = arenas->penalty;
 }

@@ -16,6 +16,7 @@ static void count_resize(struct raffia_pool *pool, size_t old_bytes, size_t new_
 struct resizing {
     size_t bytes; /* guard included */
     bool found;
+    bool hopeless;            /* it cannot grow, whatever is gathered or mapped */
     struct space_block block; /* as it was before */
     struct pool_bad_address verdict;
 };
@@ -46,11 +47,25 @@ static raffia_status resize_in_place(struct raffia_pool *pool, const struct pool
     return RAFFIA_OK;
 }
 
+/* Lock of the home held. Whether the first thing behind the block that is not free is another
+ * block, no lease and nothing absent: then it is of no use to gather all that is leased. */
+static bool is_hemmed_in(const struct pool_home *home, const struct space_block *block)
+{
+    struct space_block behind = *block;
+    do
+        if (space_containing(home->space, behind.offset + behind.bytes, &behind))
+            return false;
+    while (behind.state == SPACE_FREE);
+    return behind.state != SPACE_CACHED;
+}
+
 static raffia_status resize_at_home(struct raffia_pool *pool, const void *address,
                                     struct resizing *resizing)
 {
     const struct pool_home home = pool_lock_home(pool, address);
     raffia_status status = resize_in_place(pool, &home, address, resizing);
+    resizing->hopeless = status == RAFFIA_ERROR_OUT_OF_MEMORY && pool_arenas_of(pool) &&
+                         is_hemmed_in(&home, &resizing->block);
     core_lock_leave(home.lock);
     return status;
 }
@@ -122,6 +137,22 @@ static raffia_status grow_behind(struct raffia_pool *pool, const void *address,
     return status;
 }
 
+/* After it did not fit as things were. */
+static raffia_status resize_anew(struct raffia_pool *pool, const void *address,
+                                 struct resizing *resizing)
+{
+    raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
+    if (!(pool->flags & RAFFIA_POOL_FIXED)) {
+        pthread_mutex_lock(&pool->growth_lock);
+        status = grow_behind(pool, address, resizing);
+        pthread_mutex_unlock(&pool->growth_lock);
+    } else if (pool_arenas_of(pool)) {
+        status = resize_gathered(pool, address, resizing);
+        core_lock_leave(&pool->lock);
+    }
+    return status;
+}
+
 static raffia_status refuse(const struct raffia_pool *pool, const void *address, size_t bytes,
                             const struct resizing *resizing)
 {
@@ -139,15 +170,8 @@ raffia_status pool_resize_plain(struct raffia_pool *pool, const void *address, s
     if (!core_add(bytes ? bytes : pool->granule, pool->guard_bytes, &resizing.bytes))
         resizing.bytes = RAFFIA_NONE; /* more than any range has */
     raffia_status status = resize_at_home(pool, address, &resizing);
-    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && pool->flags & RAFFIA_POOL_FIXED &&
-        pool_arenas_of(pool)) {
-        status = resize_gathered(pool, address, &resizing);
-        core_lock_leave(&pool->lock);
-    } else if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !(pool->flags & RAFFIA_POOL_FIXED)) {
-        pthread_mutex_lock(&pool->growth_lock);
-        status = grow_behind(pool, address, &resizing);
-        pthread_mutex_unlock(&pool->growth_lock);
-    }
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !resizing.hopeless)
+        status = resize_anew(pool, address, &resizing);
     if (!resizing.found)
         return pool_refuse_address(pool, "resize", &resizing.verdict);
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY)
