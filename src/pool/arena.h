@@ -66,7 +66,8 @@ static inline struct pool_arenas *pool_arenas_of(const struct raffia_pool *pool)
     return atomic_load_explicit(&pool->arenas, memory_order_acquire);
 }
 
-/* ---- the short ways (arena.c). No lock held -------------------------------------------------- */
+/* ---- the short ways (arena.c), which stay out of line: the frames of those that nobody needs an
+ * arena for would grow. No lock held -------------------------------------------------- */
 
 /* A lock of the pool, or of one of its arenas, was found taken. The thread may get a seat. */
 void pool_arena_met(struct raffia_pool *pool, bool at_arena) __attribute__((cold));
@@ -82,7 +83,7 @@ static inline void pool_lock_own(struct raffia_pool *pool)
 
 /* False: to be asked of the pool. */
 bool pool_arena_take(struct raffia_pool *pool, const struct space_request *request,
-                     struct space_block *block);
+                     struct space_block *block) __attribute__((noinline));
 
 enum pool_arena_answer {
     POOL_ARENA_DONE,
@@ -91,7 +92,8 @@ enum pool_arena_answer {
 };
 
 /* `offset` is in the range. *last_p as pool_release_block(), on success. */
-enum pool_arena_answer pool_arena_free(struct raffia_pool *pool, size_t offset, bool *last_p);
+enum pool_arena_answer pool_arena_free(struct raffia_pool *pool, size_t offset, bool *last_p)
+    __attribute__((noinline));
 
 /* Lock of the arena held. The block has another size now. */
 void pool_arena_resized(struct raffia_pool *pool, struct pool_arena *arena,

@@ -59,10 +59,10 @@ static bool has_no_past(const struct raffia_pool *pool)
 }
 
 /* No lock held. Frees the block that starts at the address, if it is live; *last_p as
- * pool_release_block(). Once the lock is let go the pool may be gone: another thread may have freed
- * its last block. */
-static inline __attribute__((always_inline)) bool free_held(struct raffia_pool *pool,
-                                                            const void *address, bool *last_p)
+ * pool_release_block(). `certain`: the pool has no blocks with a past. Once the lock is let go the
+ * pool may be gone: another thread may have freed its last block. */
+static inline __attribute__((always_inline)) bool
+free_held(struct raffia_pool *pool, const void *address, bool certain, bool *last_p)
 {
     /* An address below the base wraps to an offset beyond any range. */
     const size_t offset = (uintptr_t)address - (uintptr_t)pool->base;
@@ -75,7 +75,8 @@ static inline __attribute__((always_inline)) bool free_held(struct raffia_pool *
             return answer == POOL_ARENA_DONE;
     }
     pool_lock_own(pool);
-    const bool freed = has_no_past(pool) && !space_free_held(pool->space, offset, &bytes);
+    const bool freed =
+        (certain || has_no_past(pool)) && !space_free_held(pool->space, offset, &bytes);
     if (freed)
         *last_p = pool_count_free(pool, bytes);
     core_lock_leave(&pool->lock);
@@ -88,7 +89,7 @@ bool pool_give_mapped(raffia_pool *pool, const void *address)
     bool last = false;
     if (pool_is_inherited(pool) || pool->guard)
         return false;
-    const bool freed = free_held(pool, address, &last);
+    const bool freed = free_held(pool, address, false, &last);
     assert(!last);
     return freed;
 }
@@ -114,7 +115,7 @@ static raffia_status free_now(struct raffia_pool *pool, const void *address)
     assert(pool);
     core_log_debug("pool '%s': free of %p", pool->name, address);
     bool last;
-    if (!free_held(pool, address, &last))
+    if (!free_held(pool, address, true, &last))
         return refuse(pool, address);
     if (last)
         pool_tear_down(pool);

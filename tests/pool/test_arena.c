@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* More than gives a seat. */
@@ -346,6 +347,40 @@ static void the_last_free_in_an_arena_tears_a_released_pool_down(void **state)
     assert_int_equal(core_memory_live(), memory);
 }
 
+/* What a child of fork() sees of a pool whose arena another thread had locked. */
+static int use_in_child(raffia_pool *pool, void *block)
+{
+    void *other;
+    raffia_pool_stats stats;
+    const bool refused = raffia_pool_alloc(pool, 100, 0, &other) == RAFFIA_ERROR_FORKED &&
+                         raffia_pool_query(pool, &stats) == RAFFIA_ERROR_FORKED;
+    const bool ignored = !raffia_pool_free(pool, block);
+    raffia_pool_release(pool);
+    return refused && ignored ? 0 : 1;
+}
+
+static void a_forked_child_touches_no_lock_of_an_arena(void **state)
+{
+    (void)state;
+    raffia_pool *pool = make_fixed(TEST_MAXIMUM);
+    take_seat(pool);
+    void *block = must_alloc(pool, 1000);
+    assert_true(is_leased(pool, block));
+    struct pool_arenas *arenas = pool_arenas_of(pool);
+    for (int i = 0; i < POOL_ARENAS; i++)
+        core_lock_take(&arenas->arenas[i].lock);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(use_in_child(pool, block));
+    for (int i = 0; i < POOL_ARENAS; i++)
+        core_lock_leave(&arenas->arenas[i].lock);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    must_free(pool, block);
+    drop_pool(pool);
+}
+
 /* Damages one thing, sees that the check says so, and repairs it. */
 static void assert_check_sees(raffia_pool *pool, const char *what, const char *words)
 {
@@ -461,6 +496,7 @@ int main(void)
         TEST(an_arena_keeps_one_lease_that_is_idle),
         TEST(leases_leave_room_for_what_arenas_cannot_serve),
         TEST(the_last_free_in_an_arena_tears_a_released_pool_down),
+        TEST(a_forked_child_touches_no_lock_of_an_arena),
         TEST(a_check_sees_what_is_wrong_with_an_arena),
         TEST(each_fault_leaves_arenas_whole),
     };
