@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "pool/arena.h"
 #include "pool/pool_fixture.h"
+#include "pool/registry.h"
 #include "support/cmocka.h"
 #include "support/fault_loop.h"
 
@@ -347,6 +348,21 @@ static void the_last_free_in_an_arena_tears_a_released_pool_down(void **state)
     assert_int_equal(core_memory_live(), memory);
 }
 
+static void a_released_pool_is_gathered_for_others_and_goes_all_the_same(void **state)
+{
+    (void)state;
+    raffia_pool *pool = make_pool_of(TEST_MAXIMUM, TEST_MAXIMUM);
+    take_seat(pool);
+    void *blocks[2] = {must_alloc(pool, 1000), must_alloc(pool, 1000)};
+    assert_true(is_leased(pool, blocks[0]));
+    raffia_pool_release(pool);
+    must_free(pool, blocks[0]);
+    assert_int_equal(pool_registry_idle_bytes(pool_device(pool)), TEST_MAXIMUM - TEST_CHUNK);
+    assert_false(is_leased(pool, blocks[1]));
+    must_free(pool, blocks[1]);
+    assert_true(sim_is_idle());
+}
+
 /* What a child of fork() sees of a pool whose arena another thread had locked. */
 static int use_in_child(raffia_pool *pool, void *block)
 {
@@ -496,6 +512,7 @@ int main(void)
         TEST(an_arena_keeps_one_lease_that_is_idle),
         TEST(leases_leave_room_for_what_arenas_cannot_serve),
         TEST(the_last_free_in_an_arena_tears_a_released_pool_down),
+        TEST(a_released_pool_is_gathered_for_others_and_goes_all_the_same),
         TEST(a_forked_child_touches_no_lock_of_an_arena),
         TEST(a_check_sees_what_is_wrong_with_an_arena),
         TEST(each_fault_leaves_arenas_whole),
