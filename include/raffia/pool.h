@@ -13,7 +13,10 @@
  * NULL for a pool, or for something it must write to, and #RAFFIA_ERROR_FORKED in a forked child,
  * to which its parent's pools do not belong. Calls that hand out memory, resize blocks or trim
  * the pool answer #RAFFIA_ERROR_CORRUPT once it was found damaged. A pool may be used from several
- * threads at once.
+ * threads at once, and a block be freed by another thread than the one that allocated it. Threads
+ * that keep meeting in a pool without guards and stream order are given parts of it to themselves,
+ * for their smaller blocks; what they do not use of it is taken back before the pool grows or
+ * refuses a request.
  */
 #ifndef RAFFIA_POOL_H
 #define RAFFIA_POOL_H
@@ -95,7 +98,8 @@ typedef struct raffia_pool_stats {
     size_t idle_bytes;         /**< whole chunks that a trim would give back; 0 if fixed */
     size_t maximum_bytes;      /**< limit of reserved_bytes */
     size_t address_bytes;      /**< virtual addresses reserved */
-    size_t peak_in_use_bytes;
+    size_t peak_in_use_bytes;  /**< where threads have parts to themselves, of what was seen when
+                                    such a part was given out and when somebody asked */
     size_t peak_reserved_bytes;
     size_t live_blocks;
     size_t free_blocks; /**< stretches of free space */

@@ -73,12 +73,21 @@ static inline bool core_lock_try(struct core_lock *lock)
                                                    memory_order_acquire, memory_order_relaxed);
 }
 
-static inline void core_lock_take(struct core_lock *lock)
+/* The same at less cost while the process has a single thread. Whoever is told that the lock is
+ * held, and has made use of knowing it, goes on with core_lock_wait(). */
+static inline bool core_lock_take_free(struct core_lock *lock)
 {
     if (__libc_single_threaded &&
-        atomic_load_explicit(&lock->state, memory_order_relaxed) == CORE_LOCK_FREE)
+        atomic_load_explicit(&lock->state, memory_order_relaxed) == CORE_LOCK_FREE) {
         atomic_store_explicit(&lock->state, CORE_LOCK_HELD, memory_order_relaxed);
-    else if (!core_lock_try(lock))
+        return true;
+    }
+    return core_lock_try(lock);
+}
+
+static inline void core_lock_take(struct core_lock *lock)
+{
+    if (!core_lock_take_free(lock))
         core_lock_wait(lock);
 }
 

@@ -2,6 +2,7 @@
 #include "core/checked.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "pool/arena.h"
 #include "pool/guard.h"
 #include "pool/order.h"
 
@@ -44,7 +45,9 @@ static raffia_status make_request(const struct raffia_pool *pool, size_t bytes, 
 static raffia_status allocate_mapped(struct raffia_pool *pool, const struct space_request *request,
                                      struct space_block *block)
 {
-    core_lock_take(&pool->lock);
+    if (__builtin_expect(pool_arenas_of(pool) != NULL, 0) && pool_arena_take(pool, request, block))
+        return RAFFIA_OK;
+    pool_lock_own(pool);
     raffia_status status = space_allocate(pool->space, request, block);
     if (!status) {
         pool_count_block(pool, block);
@@ -65,11 +68,26 @@ bool pool_take_mapped(raffia_pool *pool, size_t bytes, size_t alignment, void **
     return true;
 }
 
+/* What is left to try with nothing left in arenas. */
+static raffia_status allocate_gathered(struct raffia_pool *pool,
+                                       const struct space_request *request,
+                                       struct space_block *block)
+{
+    (void)pool_lock_whole(pool);
+    raffia_status status = space_allocate(pool->space, request, block);
+    if (!status) {
+        pool_count_block(pool, block);
+        pool->hits++;
+    }
+    core_lock_leave(&pool->lock);
+    return status;
+}
+
 static raffia_status try_anew(struct raffia_pool *pool, const struct space_request *request,
                               struct space_block *block, struct pool_growth_end *end)
 {
     *end = (struct pool_growth_end){.gave_up = false};
-    return pool_is_rigid(pool) ? allocate_mapped(pool, request, block)
+    return pool_is_rigid(pool) ? allocate_gathered(pool, request, block)
                                : pool_try_growth(pool, request, block, end);
 }
 

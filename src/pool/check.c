@@ -1,5 +1,6 @@
 /* Every invariant of a pool, looked at at once. For tests and diagnosis: it costs a pass over all
  * blocks and slots. */
+#include "pool/arena.h"
 #include "pool/guard.h"
 #include "pool/order.h"
 
@@ -141,8 +142,9 @@ raffia_status raffia_pool_check(raffia_pool *pool)
     if (status)
         return status;
     pthread_mutex_lock(&pool->growth_lock);
-    core_lock_take(&pool->lock);
-    status = audit_pool(pool, &audit, text);
+    status = pool_lock_checked(pool, text);
+    if (!status)
+        status = audit_pool(pool, &audit, text);
     core_lock_leave(&pool->lock);
     pthread_mutex_unlock(&pool->growth_lock);
     if (status == RAFFIA_ERROR_CORRUPT) {

@@ -1,24 +1,22 @@
 /* Taking blocks back, and refusing what is none. */
 #include "core/log.h"
+#include "pool/arena.h"
 #include "pool/guard.h"
 #include "pool/order.h"
 
 #include <assert.h>
 
-bool pool_find_live(const struct raffia_pool *pool, const void *address, struct space_block *block)
+bool pool_find_live_in(const struct raffia_pool *pool, struct space *space, const void *address,
+                       struct space_block *block)
 {
     const uintptr_t base = (uintptr_t)pool->base, at = (uintptr_t)address;
-    return at >= base && at - base < pool->range_bytes &&
-           !space_find(pool->space, at - base, block) && block->state == SPACE_HELD;
+    return at >= base && at - base < pool->range_bytes && !space_find(space, at - base, block) &&
+           block->state == SPACE_HELD;
 }
 
-/* Pool lock held. The counters after a block was freed; true if the pool goes with it. */
-static bool count_free(struct raffia_pool *pool, size_t bytes)
+bool pool_find_live(const struct raffia_pool *pool, const void *address, struct space_block *block)
 {
-    pool->live_blocks--;
-    pool->in_use_bytes -= bytes;
-    pool->frees++;
-    return pool->orphaned && pool->live_blocks == 0 && pool->pending_blocks == 0;
+    return pool_find_live_in(pool, pool->space, address, block);
 }
 
 raffia_status pool_release_block(struct raffia_pool *pool, const struct space_block *block,
@@ -26,7 +24,7 @@ raffia_status pool_release_block(struct raffia_pool *pool, const struct space_bl
 {
     raffia_status status = space_free(pool->space, block->handle);
     if (!status)
-        *last_p = count_free(pool, block->bytes);
+        *last_p = pool_count_free(pool, block->bytes);
     return status;
 }
 
@@ -48,23 +46,10 @@ void pool_make_held(struct raffia_pool *pool, const struct space_block *block)
 raffia_status pool_refuse_free(struct raffia_pool *pool, const void *address)
 {
     struct pool_bad_address verdict;
-    pool_judge_address(pool, address, &verdict);
+    pool_judge_address(pool, pool->space, address, &verdict);
     pool->bad_frees++;
     core_lock_leave(&pool->lock);
     return pool_refuse_address(pool, "free", &verdict);
-}
-
-/* Pool lock held. Frees the block that starts at the address, if it is live; *last_p as
- * pool_release_block(). */
-static bool free_held(struct raffia_pool *pool, const void *address, bool *last_p)
-{
-    /* An address below the base wraps to an offset beyond any range. */
-    const size_t offset = (uintptr_t)address - (uintptr_t)pool->base;
-    size_t bytes;
-    if (offset >= pool->range_bytes || space_free_held(pool->space, offset, &bytes))
-        return false;
-    *last_p = count_free(pool, bytes);
-    return true;
 }
 
 /* Pool lock held. Whether no block may still be in use from before it was handed out. */
@@ -73,32 +58,65 @@ static bool has_no_past(const struct raffia_pool *pool)
     return pool->plain || !pool->order->taken_count;
 }
 
+/* No lock held. Frees the block that starts at the address, if it is live; *last_p as
+ * pool_release_block(). `certain`: the pool has no blocks with a past. Once the lock is let go the
+ * pool may be gone: another thread may have freed its last block. */
+static inline __attribute__((always_inline)) bool
+free_held(struct raffia_pool *pool, const void *address, bool certain, bool *last_p)
+{
+    /* An address below the base wraps to an offset beyond any range. */
+    const size_t offset = (uintptr_t)address - (uintptr_t)pool->base;
+    size_t bytes;
+    if (offset >= pool->range_bytes)
+        return false;
+    if (__builtin_expect(pool_arenas_of(pool) != NULL, 0)) {
+        const enum pool_arena_answer answer = pool_arena_free(pool, offset, last_p);
+        if (answer != POOL_ARENA_OTHER)
+            return answer == POOL_ARENA_DONE;
+    }
+    pool_lock_own(pool);
+    const bool freed =
+        (certain || has_no_past(pool)) && !space_free_held(pool->space, offset, &bytes);
+    if (freed)
+        *last_p = pool_count_free(pool, bytes);
+    core_lock_leave(&pool->lock);
+    return freed;
+}
+
 /* Its caller owns the pool, so that no block is the last. */
 bool pool_give_mapped(raffia_pool *pool, const void *address)
 {
+    bool last = false;
     if (pool_is_inherited(pool) || pool->guard)
         return false;
-    bool last = false;
-    core_lock_take(&pool->lock);
-    const bool freed = has_no_past(pool) && free_held(pool, address, &last);
-    core_lock_leave(&pool->lock);
+    const bool freed = free_held(pool, address, false, &last);
     assert(!last);
     return freed;
 }
 
-/*
- * Takes back what a caller names. Once the lock is let go the pool may be gone: another thread may
- * have freed its last block.
- */
+/* Says why the address cannot be freed. */
+static __attribute__((noinline)) raffia_status refuse(struct raffia_pool *pool, const void *address)
+{
+    struct pool_bad_address verdict;
+    const struct pool_home home = pool_lock_home(pool, address);
+    pool_judge_address(pool, home.space, address, &verdict);
+    if (home.arena)
+        core_lock_take(&pool->lock);
+    pool->bad_frees++;
+    core_lock_leave(&pool->lock);
+    if (home.arena)
+        core_lock_leave(home.lock);
+    return pool_refuse_address(pool, "free", &verdict);
+}
+
+/* Takes back what a caller names. */
 static raffia_status free_now(struct raffia_pool *pool, const void *address)
 {
     assert(pool);
     core_log_debug("pool '%s': free of %p", pool->name, address);
     bool last;
-    core_lock_take(&pool->lock);
-    if (!free_held(pool, address, &last))
-        return pool_refuse_free(pool, address);
-    core_lock_leave(&pool->lock);
+    if (!free_held(pool, address, true, &last))
+        return refuse(pool, address);
     if (last)
         pool_tear_down(pool);
     return RAFFIA_OK;

@@ -1,5 +1,5 @@
 /* Growth for one request: find where it is cheapest, map, and take the block before others can. */
-#include "pool/pool_internal.h"
+#include "pool/arena.h"
 
 /* Free space next to a new chunk can be taken by others while the chunk is being mapped. After so
  * many thefts the request is given a stretch of new chunks only, which nobody can take. */
@@ -125,7 +125,7 @@ static enum outcome make_place(struct growth *growth, size_t budget, raffia_stat
         if (outcome != OUTCOME_REFUSE || pool->range_bytes % pool->chunk_bytes == 0)
             return outcome;
     }
-    core_lock_take(&pool->lock);
+    (void)pool_lock_whole(pool);
     const bool found = pool_find_window(pool, growth->request, POOL_VIEW_MOVE, &interval);
     core_lock_leave(&pool->lock);
     if (!found)
@@ -148,7 +148,7 @@ static enum outcome attempt(struct growth *growth, raffia_status *status_p)
         *status_p = core_error_prefix("pool '%s' cannot grow", pool->name);
         return OUTCOME_DONE;
     }
-    core_lock_take(&pool->lock);
+    (void)pool_lock_whole(pool);
     *status_p = space_allocate(pool->space, growth->request, growth->block);
     if (!*status_p) {
         pool_count_block(pool, growth->block);

@@ -145,7 +145,7 @@ raffia_status pool_resize_guarded(struct raffia_pool *pool, const void *address,
     if (found)
         pool_make_pending(pool, &block);
     else
-        pool_judge_address(pool, address, &verdict);
+        pool_judge_address(pool, pool->space, address, &verdict);
     core_lock_leave(&pool->lock);
     if (!found)
         return pool_refuse_address(pool, "resize", &verdict);

@@ -4,6 +4,7 @@
 #include "core/memory.h"
 #include "core/process.h"
 #include "core/text.h"
+#include "pool/arena.h"
 #include "pool/guard.h"
 #include "pool/order.h"
 #include "pool/registry.h"
@@ -212,6 +213,7 @@ raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
     else if (!status && pool->asynchronous)
         status = pool_order_create(pool);
     pool->plain = !pool->guard && !pool->order;
+    pool->lease_bytes = pool_lease_bytes(pool);
     if (!status)
         status =
             pool_make_store(pool, (raffia_page_offer){pool->kind, pool->page_size}, &pool->store);
@@ -270,6 +272,7 @@ void pool_tear_down(struct raffia_pool *pool)
     }
     pool_guard_destroy(pool);
     pool_order_destroy(pool);
+    pool_arenas_destroy(pool);
     space_destroy(pool->space);
     pthread_mutex_destroy(&pool->growth_lock);
     core_free(pool->remap.view);
@@ -291,12 +294,13 @@ void raffia_pool_release(raffia_pool *pool)
     if (!pool || pool_is_inherited(pool) ||
         atomic_fetch_sub_explicit(&pool->owners, 1, memory_order_acq_rel) != 1)
         return;
-    core_lock_take(&pool->lock);
+    struct pool_arenas *arenas = pool_lock_all(pool);
+    pool_arenas_orphan(pool, arenas);
     pool->orphaned = true;
     const bool idle = pool->live_blocks == 0 && pool->pending_blocks == 0;
     if (pool->order)
         pool->order->pins++;
-    core_lock_leave(&pool->lock);
+    pool_unlock_all(pool, arenas);
     if (pool->order)
         pool_order_unpin(pool);
     else if (idle)
@@ -306,9 +310,11 @@ void raffia_pool_release(raffia_pool *pool)
 
 size_t pool_live_blocks(raffia_pool *pool)
 {
-    core_lock_take(&pool->lock);
-    const size_t live = pool->live_blocks;
-    core_lock_leave(&pool->lock);
+    struct pool_arenas *arenas = pool_lock_all(pool);
+    size_t live = pool->live_blocks;
+    for (int i = 0; arenas && i < POOL_ARENAS; i++)
+        live += arenas->arenas[i].live_blocks;
+    pool_unlock_all(pool, arenas);
     return live;
 }
 

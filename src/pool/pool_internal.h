@@ -75,6 +75,8 @@ struct pool_registry_link {
     bool doomed; /* the last visitor tears it down */
 };
 
+struct pool_arenas;
+
 struct raffia_pool {
     /* Fixed at creation. */
     struct driver_device device;
@@ -89,6 +91,8 @@ struct raffia_pool {
     struct pool_guard *guard; /* guard.h; NULL without guards */
     struct pool_order *order; /* order.h; NULL with guards, and where there are no streams */
     bool plain;               /* neither of them */
+    _Atomic(struct pool_arenas *) arenas; /* arena.h; NULL until threads met */
+    size_t lease_bytes;                   /* 0: there will be none */
     unsigned flags;
     bool asynchronous; /* the device has streams */
     raffia_page_kind asked_kind;
@@ -220,6 +224,15 @@ static inline void pool_count_block(struct raffia_pool *pool, const struct space
     pool->peak_in_use_bytes = core_max(pool->peak_in_use_bytes, pool->in_use_bytes);
 }
 
+/* Pool lock held. The counters after a block was freed; true if the pool goes with it. */
+static inline bool pool_count_free(struct raffia_pool *pool, size_t bytes)
+{
+    pool->live_blocks--;
+    pool->in_use_bytes -= bytes;
+    pool->frees++;
+    return pool->orphaned && pool->live_blocks == 0 && pool->pending_blocks == 0;
+}
+
 /* Pool lock held. The counters after a live block became pending. */
 static inline void pool_count_pending(struct raffia_pool *pool, size_t bytes)
 {
@@ -235,6 +248,10 @@ raffia_status pool_take(struct raffia_pool *pool, const struct space_request *re
 
 /* Pool lock held: the block that starts at the address, if it is live (SPACE_HELD). */
 bool pool_find_live(const struct raffia_pool *pool, const void *address, struct space_block *block);
+
+/* The same in any space of the pool, the lock of which is held. */
+bool pool_find_live_in(const struct raffia_pool *pool, struct space *space, const void *address,
+                       struct space_block *block);
 
 /* Pool lock held. Returns a HELD block to the free space. *last_p, written on success, says that
  * the pool must be torn down when the lock is let go. */
@@ -443,8 +460,8 @@ struct pool_bad_address {
     raffia_block block;
 };
 
-/* Pool lock held. */
-void pool_judge_address(struct raffia_pool *pool, const void *address,
+/* The lock of the space held, which is the one that has the address. */
+void pool_judge_address(struct raffia_pool *pool, struct space *space, const void *address,
                         struct pool_bad_address *verdict);
 
 /* No lock held. Returns BAD_ADDRESS. */

@@ -1,6 +1,6 @@
 /* The sentences for what a pool refuses. */
 #include "core/text.h"
-#include "pool/pool_internal.h"
+#include "pool/arena.h"
 #include "pool/registry.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct shortage {
 static struct shortage gather_shortage(struct raffia_pool *pool)
 {
     struct shortage shortage;
-    core_lock_take(&pool->lock);
+    (void)pool_lock_whole(pool);
     pool->failures++;
     space_query(pool->space, &shortage.space);
     shortage.idle_bytes = pool_idle_bytes(pool, NULL);
@@ -130,7 +130,7 @@ raffia_status pool_refuse_grown(struct raffia_pool *pool, const struct space_req
     return pool_refuse_request(pool, &refusal);
 }
 
-void pool_judge_address(struct raffia_pool *pool, const void *address,
+void pool_judge_address(struct raffia_pool *pool, struct space *space, const void *address,
                         struct pool_bad_address *verdict)
 {
     const uintptr_t base = (uintptr_t)pool->base, at = (uintptr_t)address;
@@ -138,7 +138,7 @@ void pool_judge_address(struct raffia_pool *pool, const void *address,
     *verdict = (struct pool_bad_address){.address = address, .fault = POOL_ADDRESS_FOREIGN};
     if (at < base || at - base >= pool->range_bytes)
         return;
-    if (space_containing(pool->space, at - base, &block)) {
+    if (space_containing(space, at - base, &block)) {
         verdict->fault = POOL_ADDRESS_ABSENT;
         return;
     }

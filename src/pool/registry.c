@@ -3,6 +3,7 @@
 
 #include "core/log.h"
 #include "core/process.h"
+#include "pool/arena.h"
 #include "pool/order.h"
 
 #include <assert.h>
@@ -139,7 +140,7 @@ static bool add_idle(void *context, raffia_pool *pool)
     if (idleness->need ? pool == idleness->need->spared : !same_device(pool, idleness->device))
         return true;
     pool_order_refresh(pool);
-    core_lock_take(&pool->lock);
+    (void)pool_lock_whole(pool);
     if (!idleness->need || can_help(pool, idleness->need))
         idleness->bytes += pool_idle_bytes(pool, NULL);
     core_lock_leave(&pool->lock);

@@ -6,6 +6,7 @@
  * and is not free until then; so nothing has to be waited for here.
  */
 #include "core/clock.h"
+#include "pool/arena.h"
 #include "pool/remap_plan.h"
 
 #include <assert.h>
@@ -172,7 +173,7 @@ static enum pool_remap_end choose(struct raffia_pool *pool, const struct pool_re
 {
     struct pool_remap *remap = &pool->remap;
     enum pool_remap_end end = POOL_REMAP_REFUSED;
-    core_lock_take(&pool->lock);
+    (void)pool_lock_whole(pool); /* what arenas hold could be moved too */
     const enum remap_choice choice = remap_choose(pool, wish, plan);
     const bool doubled = (pool->device.driver->capabilities & DRIVER_CAN_ALIAS) != 0;
     size_t mappings = 0;

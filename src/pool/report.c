@@ -2,6 +2,7 @@
 #include "core/checked.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "pool/arena.h"
 #include "pool/order.h"
 
 void pool_describe_block(const struct raffia_pool *pool, const struct space_block *block,
@@ -62,14 +63,16 @@ void pool_refresh_report(struct raffia_pool *pool)
     pool->report = report;
 }
 
-/* Pool lock held. */
-static void fill_in(struct raffia_pool *pool, raffia_pool_stats *stats)
+/* All locks held. */
+static void fill_in(struct raffia_pool *pool, const struct pool_arenas *arenas,
+                    raffia_pool_stats *stats)
 {
     struct space_stats space;
     struct page_store_stats store;
     space_query(pool->space, &space);
     page_store_query(pool->store, &store);
     const size_t whole = whole_free_bytes(pool, NULL);
+    /* Blocks that are leases count too, but where there is a guard there are none. */
     const size_t held = space.blocks - pool->pending_blocks;
     *stats = (raffia_pool_stats){
         .reserved_bytes = pool->mapped_bytes,
@@ -106,8 +109,15 @@ static void fill_in(struct raffia_pool *pool, raffia_pool_stats *stats)
         .remap_mapping_refusals = pool->remap.mapping_refusals,
         .pressure_calls = pool->pressure.calls,
     };
-    if (space.free_bytes)
-        stats->fragmentation = 1 - (double)space.largest_free / (double)space.free_bytes;
+    size_t largest = space.largest_free;
+    if (arenas) {
+        pool_arenas_add_up(arenas, stats);
+        largest = stats->largest_free_bytes; /* there are no guards */
+        stats->peak_in_use_bytes = pool->peak_in_use_bytes =
+            core_max(pool->peak_in_use_bytes, stats->in_use_bytes);
+    }
+    if (stats->free_bytes)
+        stats->fragmentation = 1 - (double)largest / (double)stats->free_bytes;
 }
 
 static raffia_status refuse_null(const struct raffia_pool *pool, const char *what)
@@ -124,9 +134,10 @@ raffia_status raffia_pool_query(raffia_pool *pool, raffia_pool_stats *stats)
     if (!stats)
         return refuse_null(pool, "place to put the figures");
     pool_order_refresh(pool);
-    core_lock_take(&pool->lock);
-    fill_in(pool, stats);
-    core_lock_leave(&pool->lock);
+    struct pool_arenas *arenas = pool_lock_all(pool);
+    pool_return_idle(pool, arenas);
+    fill_in(pool, arenas, stats);
+    pool_unlock_all(pool, arenas);
     return RAFFIA_OK;
 }
 
@@ -139,11 +150,11 @@ raffia_status raffia_pool_find(raffia_pool *pool, const void *address, raffia_bl
         return refuse_null(pool, "place to describe the block");
     struct space_block found;
     struct pool_bad_address verdict;
-    core_lock_take(&pool->lock);
-    const bool starts_here = pool_find_live(pool, address, &found);
+    const struct pool_home home = pool_lock_home(pool, address);
+    const bool starts_here = pool_find_live_in(pool, home.space, address, &found);
     if (!starts_here)
-        pool_judge_address(pool, address, &verdict);
-    core_lock_leave(&pool->lock);
+        pool_judge_address(pool, home.space, address, &verdict);
+    core_lock_leave(home.lock);
     if (starts_here)
         pool_describe_block(pool, &found, block);
     else if (verdict.fault == POOL_ADDRESS_INTERIOR)
@@ -175,10 +186,11 @@ raffia_status raffia_pool_walk(raffia_pool *pool, raffia_block_visitor visitor, 
     if (!visitor)
         return refuse_null(pool, "visitor");
     struct walk walk = {pool, visitor, context};
-    core_lock_take(&pool->lock);
-    space_walk(pool->space, visit, &walk);
+    status = pool_lock_whole(pool);
+    if (!status)
+        space_walk(pool->space, visit, &walk);
     core_lock_leave(&pool->lock);
-    return RAFFIA_OK;
+    return status;
 }
 
 /* Growth lock held: no chunk goes away while it is looked at. */

@@ -1,6 +1,7 @@
 /* Blocks that grow and shrink where they are. */
 #include "core/checked.h"
 #include "core/text.h"
+#include "pool/arena.h"
 #include "pool/guard.h"
 #include "pool/order.h"
 
@@ -15,31 +16,68 @@ static void count_resize(struct raffia_pool *pool, size_t old_bytes, size_t new_
 struct resizing {
     size_t bytes; /* guard included */
     bool found;
+    bool hopeless;            /* it cannot grow, whatever is gathered or mapped */
     struct space_block block; /* as it was before */
     struct pool_bad_address verdict;
 };
 
-/* Pool lock held. */
-static raffia_status resize_in_place(struct raffia_pool *pool, const void *address,
-                                     struct resizing *resizing)
+/* Lock of the home held, which is where the address is looked for. */
+static raffia_status resize_in_place(struct raffia_pool *pool, const struct pool_home *home,
+                                     const void *address, struct resizing *resizing)
 {
     struct space_block *block = &resizing->block, after;
-    resizing->found = pool_find_live(pool, address, block);
+    resizing->found = pool_find_live_in(pool, home->space, address, block);
     if (!resizing->found) {
-        pool_judge_address(pool, address, &resizing->verdict);
+        pool_judge_address(pool, home->space, address, &resizing->verdict);
         return RAFFIA_ERROR_BAD_ADDRESS;
     }
     if (resizing->bytes > pool->range_bytes - block->offset)
         return RAFFIA_ERROR_OUT_OF_MEMORY;
-    raffia_status status = space_resize(pool->space, block->handle, resizing->bytes);
+    raffia_status status = space_resize(home->space, block->handle, resizing->bytes);
     if (!status)
-        status = space_find(pool->space, block->offset, &after);
+        status = space_find(home->space, block->offset, &after);
     if (status)
         return status;
-    count_resize(pool, block->bytes, after.bytes);
+    if (home->arena)
+        pool_arena_resized(pool, home->arena, block, after.bytes);
+    else
+        count_resize(pool, block->bytes, after.bytes);
     if (pool->order)
         pool_order_resized(pool->order, &after);
     return RAFFIA_OK;
+}
+
+/* Lock of the home held. Whether the first thing behind the block that is not free is another
+ * block, no lease and nothing absent: then it is of no use to gather all that is leased. */
+static bool is_hemmed_in(const struct pool_home *home, const struct space_block *block)
+{
+    struct space_block behind = *block;
+    do
+        if (space_containing(home->space, behind.offset + behind.bytes, &behind))
+            return false;
+    while (behind.state == SPACE_FREE);
+    return behind.state != SPACE_CACHED;
+}
+
+static raffia_status resize_at_home(struct raffia_pool *pool, const void *address,
+                                    struct resizing *resizing)
+{
+    const struct pool_home home = pool_lock_home(pool, address);
+    raffia_status status = resize_in_place(pool, &home, address, resizing);
+    resizing->hopeless = status == RAFFIA_ERROR_OUT_OF_MEMORY && pool_arenas_of(pool) &&
+                         is_hemmed_in(&home, &resizing->block);
+    core_lock_leave(home.lock);
+    return status;
+}
+
+/* Takes the lock of the pool with nothing left in arenas, and tries again. OUT_OF_HOST_MEMORY if
+ * something is left: the block may be there. */
+static raffia_status resize_gathered(struct raffia_pool *pool, const void *address,
+                                     struct resizing *resizing)
+{
+    const struct pool_home home = {&pool->lock, pool->space, NULL};
+    raffia_status status = pool_lock_whole(pool);
+    return status ? status : resize_in_place(pool, &home, address, resizing);
 }
 
 /* Pool lock held. Whether nothing but free space and absent slots lie behind the block as far as
@@ -76,8 +114,10 @@ struct retry {
 
 static raffia_status resize_again(struct raffia_pool *pool, void *context)
 {
+    /* What was gathered does not go back to an arena. */
+    const struct pool_home own = {&pool->lock, pool->space, NULL};
     const struct retry *retry = context;
-    return resize_in_place(pool, retry->address, retry->resizing);
+    return resize_in_place(pool, &own, retry->address, retry->resizing);
 }
 
 /* Growth lock held, pool lock not. Moves free chunks behind the block. OUT_OF_MEMORY without a
@@ -101,13 +141,13 @@ static raffia_status remap_behind(struct raffia_pool *pool, const struct pool_in
 static raffia_status grow_behind(struct raffia_pool *pool, const void *address,
                                  struct resizing *resizing)
 {
+    const struct pool_home own = {&pool->lock, pool->space, NULL};
     struct pool_interval interval;
     raffia_fallback_reason reason;
     raffia_status status = pool_settle(pool);
     if (status)
         return status;
-    core_lock_take(&pool->lock);
-    status = resize_in_place(pool, address, resizing);
+    status = resize_gathered(pool, address, resizing);
     const bool promising =
         status == RAFFIA_ERROR_OUT_OF_MEMORY && may_grow_behind(pool, resizing, &interval);
     core_lock_leave(&pool->lock);
@@ -128,10 +168,26 @@ static raffia_status grow_behind(struct raffia_pool *pool, const void *address,
     status = pool_admit(pool, &interval);
     const bool admitted = !status;
     if (admitted)
-        status = resize_in_place(pool, address, resizing);
+        status = resize_in_place(pool, &own, address, resizing);
     core_lock_leave(&pool->lock);
     if (!admitted)
         pool_drop_loaned(pool, &interval);
+    return status;
+}
+
+/* After it did not fit as things were. */
+static raffia_status resize_anew(struct raffia_pool *pool, const void *address,
+                                 struct resizing *resizing)
+{
+    raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
+    if (!pool_is_rigid(pool)) {
+        pthread_mutex_lock(&pool->growth_lock);
+        status = grow_behind(pool, address, resizing);
+        pthread_mutex_unlock(&pool->growth_lock);
+    } else if (pool_arenas_of(pool)) {
+        status = resize_gathered(pool, address, resizing);
+        core_lock_leave(&pool->lock);
+    }
     return status;
 }
 
@@ -151,14 +207,9 @@ raffia_status pool_resize_plain(struct raffia_pool *pool, const void *address, s
     struct resizing resizing;
     if (!core_add(bytes ? bytes : pool->granule, pool->guard_bytes, &resizing.bytes))
         resizing.bytes = RAFFIA_NONE; /* more than any range has */
-    core_lock_take(&pool->lock);
-    raffia_status status = resize_in_place(pool, address, &resizing);
-    core_lock_leave(&pool->lock);
-    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !pool_is_rigid(pool)) {
-        pthread_mutex_lock(&pool->growth_lock);
-        status = grow_behind(pool, address, &resizing);
-        pthread_mutex_unlock(&pool->growth_lock);
-    }
+    raffia_status status = resize_at_home(pool, address, &resizing);
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !resizing.hopeless)
+        status = resize_anew(pool, address, &resizing);
     if (!resizing.found)
         return pool_refuse_address(pool, "resize", &resizing.verdict);
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY)

@@ -1,6 +1,7 @@
 /* Giving memory back: idle chunks, and the limit. */
 #include "core/log.h"
 #include "core/text.h"
+#include "pool/arena.h"
 #include "pool/order.h"
 
 raffia_status pool_withdraw(struct raffia_pool *pool, size_t slot)
@@ -24,7 +25,7 @@ static raffia_status give_back(struct raffia_pool *pool, size_t slot)
     if (pool->slots[slot].state == POOL_SLOT_ABSENT)
         return RAFFIA_ERROR_BUSY;
     if (pool->slots[slot].state == POOL_SLOT_MAPPED) {
-        core_lock_take(&pool->lock);
+        (void)pool_lock_whole(pool);
         raffia_status status = pool_withdraw(pool, slot);
         core_lock_leave(&pool->lock);
         if (status)
@@ -69,7 +70,7 @@ bool pool_make_room(struct raffia_pool *pool, const struct pool_interval *spared
                     size_t minimum)
 {
     size_t released = 0;
-    core_lock_take(&pool->lock);
+    (void)pool_lock_whole(pool);
     const bool worthwhile = pool_idle_bytes(pool, spared) >= minimum;
     core_lock_leave(&pool->lock);
     if (worthwhile)

@@ -135,6 +135,15 @@ raffia_status space_set_state(struct space *space, space_handle handle, enum spa
  * is 0. */
 raffia_status space_reuse(struct space *space, space_handle handle, size_t requested);
 
+/* Sees to it that space_absorb() of `other` cannot fail. OUT_OF_HOST_MEMORY. */
+raffia_status space_prepare_absorb(struct space *space, const struct space *other);
+
+/* Moves every block of `other` to the same place here, where all of that is free, and leaves
+ * `other` with nothing present. Both have the same range and granule. Handles of the blocks turn
+ * stale. Linear in the records of `other`, after a search of its first block as long as
+ * space_containing(). */
+void space_absorb(struct space *space, struct space *other);
+
 /* Linear in the stretches of the largest size class. */
 void space_query(struct space *space, struct space_stats *stats);
 
