@@ -1,6 +1,8 @@
 """raffia bench: that its reports are whole and what they say is so. Never how fast."""
 
 import os
+import pathlib
+import re
 import signal
 
 import pytest
@@ -31,6 +33,9 @@ def rows_of(report):
 def test_the_benchmarks_are_listed():
     listed = [line.split()[0] for line in raffia("bench", "--help").out.splitlines() if line.startswith("  ")]
     assert listed[:6] == ["load", "alloc", "copy", "tlb", "step", "table"]
+    readme = (pathlib.Path(__file__).parents[2] / "README.md").read_text()
+    in_readme = re.search(r"bench \(([^)]*)\)", readme).group(1).replace(",", " ").split()
+    assert in_readme == listed[: len(in_readme)] and len(in_readme) == 9
     assert "there is no benchmark 'laod'" in raffia("bench", "laod", expect=USAGE).err
 
 
