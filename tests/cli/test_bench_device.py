@@ -53,6 +53,12 @@ def test_loads_stay_within_the_budget(tmp_path):
     assert report["values"]["load.host_bytes_above_start"] <= (8 << 20) + (64 << 20)
 
 
+@pytest.mark.parametrize("name", LINES)
+def test_memory_pinned_for_a_device_is_none_to_measure(name):
+    result = raffia("bench", name, "--device", "pinned:sim:0", expect=USAGE)
+    assert "'pinned:sim:0' is host memory pinned for a device" in result.err and result.out == ""
+
+
 def test_devices_that_cannot_be_measured_are_refused():
     assert "--device is needed" in raffia("bench", "copy", expect=USAGE).err
     assert "no device 'sim:77'" in raffia("bench", "step", "--device", "sim:77", expect=FAILURE).err
