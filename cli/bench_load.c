@@ -82,11 +82,13 @@ struct arguments {
     const char *path;
     size_t sizes[SIZES_MAX];
     size_t size_count;
+    bool sizes_given;
 };
 
 static void parse_sizes(struct argp_state *state, char *text, struct arguments *arguments)
 {
     arguments->size_count = 0;
+    arguments->sizes_given = true;
     for (char *word = text; word;) {
         char *comma = strchr(word, ',');
         if (comma)
@@ -97,6 +99,17 @@ static void parse_sizes(struct argp_state *state, char *text, struct arguments *
             cli_option_size(state, "--size", word, MODEL_SHAPE_BYTES_MIN, MODEL_SHAPE_BYTES_MAX);
         word = comma ? comma + 1 : NULL;
     }
+}
+
+/* What is asked of a model that is made means nothing to one that is there. */
+static void check(struct argp_state *state, const struct arguments *arguments)
+{
+    const char *idle = arguments->sizes_given      ? "--size"
+                       : arguments->plan.directory ? "--dir"
+                                                   : NULL;
+    if (arguments->path && idle)
+        argp_error(state, "%s is for a model that is made, and '%s' is there: leave one out", idle,
+                   arguments->path);
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -111,6 +124,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case ARGP_KEY_ARG:
         arguments->path = cli_option_argument(state, "FILE", arguments->path, text);
+        return 0;
+    case ARGP_KEY_END:
+        check(state, arguments);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

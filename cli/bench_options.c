@@ -69,7 +69,7 @@ static error_t parse_shared(int key, char *text, struct argp_state *state)
         options->pages = modes[cli_option_choice(state, "--pages", text, pages_words)];
         return 0;
     case KEY_PAGE_SIZE:
-        options->page_size = cli_option_size(state, "--page-size", text, 1, (size_t)1 << 30);
+        options->page_size = cli_option_page_size(state, text, (size_t)4 << 10);
         return 0;
     case KEY_THREADS:
         options->threads =

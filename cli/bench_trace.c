@@ -155,7 +155,7 @@ static error_t parse_pool(int key, char *text, struct argp_state *state,
         plan->pages = modes[cli_option_choice(state, "--pages", text, words)];
         return 0;
     case KEY_PAGE_SIZE:
-        plan->page_size = cli_option_size(state, "--page-size", text, PAGE_MIN, PAGE_MAX);
+        plan->page_size = cli_option_page_size(state, text, PAGE_MIN);
         return 0;
     case KEY_POOL_SIZE:
         plan->pool_bytes = cli_option_size(state, "--pool-size", text, 1, BYTES_MAX);

@@ -158,6 +158,10 @@ def test_a_list_is_refused_before_it_begins(tmp_path):
         ["--size", "1MiB,"],
         ["a", "b"],
         ["--threads", "0"],
+        ["--page-size", "3MiB"],
+        ["--page-size", "2KiB"],
+        ["--size", "8MiB", "m.safetensors"],
+        ["m.safetensors", "--dir", "/tmp"],
     ],
 )
 def test_a_bad_line_is_a_usage_error(arguments):

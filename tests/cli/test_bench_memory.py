@@ -172,6 +172,8 @@ def test_without_huge_pages_there_are_no_ratios(tmp_path):
         ["table", "--size", "1MiB"],
         ["table", "--pages", "off"],
         ["table", "file"],
+        ["step", "--page-size", "3MiB"],
+        ["alloc", "--page-size=3MiB"],
     ],
 )
 def test_a_bad_line_is_a_usage_error(arguments):

@@ -242,6 +242,7 @@ def test_what_is_missing_is_said(tmp_path, write):
         ["x", "--limit-factor", "1", "--pool-size", "1GiB"],
         ["x", "y", "--svg", "z"],
         ["x", "--page-size", "4KiB"],
+        ["x", "--page-size", "3MiB"],
         ["x", "--granule", "1"],
         ["x", "--runs", "0"],
         ["x", "--pages", "maybe"],
