@@ -53,6 +53,23 @@ def test_loads_stay_within_the_budget(tmp_path):
     assert report["values"]["load.host_bytes_above_start"] <= (8 << 20) + (64 << 20)
 
 
+@pytest.mark.parametrize("memory", ["hidden", "visible"])
+def test_a_model_smaller_than_a_slot_is_measured(model, memory):
+    env = {**HIDDEN, "RAFFIA_SIM_MEMORY": memory, "RAFFIA_LOAD_SLOT": "4MiB"}
+    report = raffia("bench", "load", "--device", "sim:0", "--runs", "1", "--hot", "--json", model, env=env).json
+    link = next(row for row in report["rows"] if row["name"] == "link.pinned")
+    assert link["bytes"] == report["values"]["load.copy_bytes"] == 4 << 20
+    notes = " ".join(report["notes"])
+    assert ("the ring makes them" in notes) == ("and the ring inside the clock" in notes) == (memory == "hidden")
+    assert ("read into it" in notes) == (memory == "visible")
+
+
+def test_the_link_is_measured_with_the_slots_of_the_load(tmp_path):
+    env = {**HIDDEN, "RAFFIA_LOAD_SLOT": "16MiB", "RAFFIA_LOAD_BUDGET": "8MiB"}
+    report = bench("load", "--hot", "--dir", tmp_path, env=env).json
+    assert report["values"]["load.copy_bytes"] == 4 << 20  # the budget allows no more
+
+
 @pytest.mark.parametrize("name", LINES)
 def test_memory_pinned_for_a_device_is_none_to_measure(name):
     result = raffia("bench", name, "--device", "pinned:sim:0", expect=USAGE)
