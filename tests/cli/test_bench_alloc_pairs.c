@@ -1,6 +1,7 @@
 /* Pairs of allocation and free, with a way of getting memory that only keeps the books. */
 #include "cli/bench_alloc_pairs.h"
 #include "core/error.h"
+#include "core/memory.h"
 #include "support/cmocka.h"
 
 #include <string.h>
@@ -155,10 +156,30 @@ static void each_call_is_timed_by_itself(void **state)
     (void)state;
 }
 
+static void pairs_leave_a_pool_room_to_spare(void **state)
+{
+    const size_t pools[] = {2 * PAIR_STEP_BYTES, 5 * PAIR_STEP_BYTES, (size_t)1 << 28,
+                            (size_t)1 << 33};
+    for (size_t i = 0; i < sizeof pools / sizeof *pools; i++) {
+        struct pair_load load;
+        struct pair_result result;
+        struct books books = {0};
+        const struct pair_way way = {&books, take, give};
+        assert_ok(pair_load_make(pools[i], PAIRS, &load));
+        assert_ok(pairs_run(&way, &load, &result, NULL));
+        assert_true(books.most_bytes <= pools[i] / 2);
+        for (size_t pair = 0; pair < load.pairs; pair++)
+            assert_true(load.sizes[pair] == PAIR_STEP_BYTES || load.sizes[pair] <= pools[i] / 8);
+        core_free(load.sizes);
+    }
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(b18_sizes_are_every_step_from_2_to_64_mib),
+        cmocka_unit_test(pairs_leave_a_pool_room_to_spare),
         cmocka_unit_test(b18_each_block_is_taken_and_given_once_with_64_alive),
         cmocka_unit_test(no_more_is_alive_than_allowed),
         cmocka_unit_test(a_refused_block_waits_for_older_ones_to_go),

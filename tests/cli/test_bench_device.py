@@ -47,6 +47,14 @@ def test_ratios_to_a_peer_are_left_out_where_there_is_none():
     assert report["values"]["alloc.stream_pair_ns"] > 0
 
 
+@pytest.mark.parametrize("size", ["4MiB", "30MiB", "200MiB"])
+def test_the_pairs_find_room_in_the_pool(size):
+    arguments = ["--pool", size, "--first", "2MiB", "--pairs", "2000", "--pinned", "2MiB"]
+    report = raffia("bench", "alloc", "--device", "sim:0", "--runs", "1", *arguments, "--json", env=HIDDEN).json
+    assert report["values"]["alloc.fallbacks"] == 0
+    assert any("of 2000 allocations 0 were not found room for" in note for note in report["notes"])
+
+
 def test_loads_stay_within_the_budget(tmp_path):
     report = bench("load", "--hot", "--dir", tmp_path, env={**HIDDEN, "RAFFIA_LOAD_BUDGET": "8MiB"}).json
     assert {row["name"] for row in report["rows"]} == {"link.pinned", "load.first", "load.second"}
