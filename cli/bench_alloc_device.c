@@ -238,17 +238,16 @@ static raffia_status measure_hostalloc(struct bench *bench, bool warm_up)
 
 static raffia_status run_round(struct bench *bench, bool warm_up)
 {
-    raffia_status status = measure_pool(bench, warm_up);
-    if (!status)
-        status = measure_umd(bench, warm_up);
-    if (!status && bench->peer)
-        status = measure_peer(bench, warm_up);
-    if (!status)
-        status = measure_pinned(bench, warm_up);
-    if (!status && bench->peer)
-        status = measure_hostalloc(bench, warm_up);
-    if (!status && cli_interrupted())
-        status = core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
+    static raffia_status (*const parts[])(struct bench *, bool) = {
+        measure_pool, measure_umd, measure_peer, measure_pinned, measure_hostalloc};
+    raffia_status status = RAFFIA_OK;
+    for (size_t i = 0; !status && i < sizeof parts / sizeof *parts; i++) {
+        const bool of_peer = parts[i] == measure_peer || parts[i] == measure_hostalloc;
+        if (!of_peer || bench->peer)
+            status = parts[i](bench, warm_up);
+        if (!status)
+            status = cli_interrupt_check();
+    }
     return status;
 }
 

@@ -1,5 +1,6 @@
 #include "cli/bench_alloc_pairs.h"
 
+#include "cli/interrupt.h"
 #include "core/checked.h"
 #include "core/clock.h"
 #include "core/memory.h"
@@ -19,6 +20,9 @@ void pair_sizes_make(size_t *sizes, size_t count, size_t largest)
         sizes[i] = (size_t)((state >> 33) % steps + 1) * PAIR_STEP_BYTES;
     }
 }
+
+/* Between two looks at the interrupt flag; so many that looking takes no time. */
+#define PAIRS_A_LOOK 64u
 
 /* Parts of the pool. */
 #define BLOCK_PART 8
@@ -109,8 +113,11 @@ raffia_status pairs_run(const struct pair_way *way, const struct pair_load *load
     *result = (struct pair_result){0};
     raffia_status status = RAFFIA_OK;
     double started = core_clock_seconds();
-    for (size_t i = 0; !status && i < load->pairs; i++)
+    for (size_t i = 0; !status && i < load->pairs; i++) {
         status = take_next(way, load, &queue, result, times);
+        if (!status && i % PAIRS_A_LOOK == 0)
+            status = cli_interrupt_check();
+    }
     while (!status && queue.count > 0)
         status = give_oldest(way, load, &queue, times);
     result->seconds = core_clock_seconds() - started;

@@ -8,7 +8,6 @@
 #include "cli/memory_watch.h"
 #include "core/checked.h"
 #include "core/clock.h"
-#include "core/error.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "core/settings.h"
@@ -252,8 +251,8 @@ static raffia_status run_round(struct bench *bench, bool warm_up)
         status = measure_load(bench, SECOND, warm_up ? CHECK : COUNT);
     if (!status && !hot_only)
         status = measure_cold(bench, warm_up);
-    if (!status && cli_interrupted())
-        status = core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
+    if (!status)
+        status = cli_interrupt_check();
     return status;
 }
 

@@ -2,7 +2,6 @@
 #include "cli/bench_pool.h"
 #include "cli/bench_sim.h"
 #include "cli/bench_trace.h"
-#include "cli/interrupt.h"
 #include "cli/replay_ways.h"
 #include "core/checked.h"
 #include "core/error.h"
@@ -184,8 +183,6 @@ static raffia_status mean_pass(struct bench_trace *bench, const struct replay_wa
                                struct bench_row *row)
 {
     struct replay_result result;
-    if (cli_interrupted())
-        return core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
     raffia_status status = replay_run(way, bench->trace, bench->names, &result);
     if (!status)
         bench_row_add(row, result.seconds / (double)result.done);
