@@ -99,10 +99,11 @@ static raffia_status measure_first_of_pool(const struct bench_alloc *bench, stru
     double seconds = core_clock_seconds() - started;
     if (!status)
         add_sample(row, seconds, &before, warm_up);
-    if (!status)
+    if (!status) {
         status = bench_pool_show(pool, row);
-    if (!status)
-        status = raffia_pool_free(pool, block);
+        raffia_status freed = raffia_pool_free(pool, block);
+        status = status ? status : freed;
+    }
     raffia_pool_release(pool);
     return status;
 }
