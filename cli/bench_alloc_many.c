@@ -62,16 +62,14 @@ static raffia_status measure_mean(const struct pair_way *way, const struct pair_
 static raffia_status measure_tail(struct bench_alloc *bench, const struct pair_way *way,
                                   const struct pair_load *load)
 {
-    struct bench_row *take = bench->pair_pool_alloc, *give = bench->pair_pool_free;
-    struct pair_times times = {take->samples, give->samples};
+    struct pair_times times = {bench_row_take(bench->pair_pool_alloc, load->pairs),
+                               bench_row_take(bench->pair_pool_free, load->pairs)};
     struct pair_result result;
     raffia_status status = pairs_run(way, load, &result, &times);
-    if (status)
-        return status;
-    take->count = give->count = bench->pair_pool->count = load->pairs;
+    double *pairs = bench_row_take(bench->pair_pool, load->pairs);
     for (size_t i = 0; i < load->pairs; i++)
-        bench->pair_pool->samples[i] = take->samples[i] + give->samples[i];
-    return RAFFIA_OK;
+        pairs[i] = times.take[i] + times.give[i];
+    return status;
 }
 
 static raffia_status measure_umd(struct bench_alloc *bench, const struct pair_load *load,
@@ -103,13 +101,11 @@ static raffia_status measure_regular(const struct bench_alloc *bench, const stru
     size_t count = warm_up ? 1 : regular_pairs_each(bench);
     raffia_status status = RAFFIA_OK;
     for (size_t i = 0; !status && i < count; i++) {
-        one.sizes = load->sizes + (bench->pair_regular->count + i) % load->pairs;
+        one.sizes = load->sizes + bench->pair_regular->count % load->pairs;
         status = pairs_run(&way, &one, &result, NULL);
         if (!status && !warm_up)
-            bench->pair_regular->samples[bench->pair_regular->count + i] = result.seconds;
+            bench_row_add(bench->pair_regular, result.seconds);
     }
-    if (!status && !warm_up)
-        bench->pair_regular->count += count;
     return status;
 }
 
