@@ -119,6 +119,14 @@ static raffia_status run_step(struct bench *bench, enum side side, size_t step, 
     return status;
 }
 
+/* Each of the two blocks is rounded up to whole pages; both are far from wrapping. */
+static size_t pool_bytes(const struct bench_step_plan *plan)
+{
+    const size_t page = plan->options.page_size ? plan->options.page_size : (size_t)2 << 20;
+    return core_align_up_unchecked(plan->weight_bytes, page) +
+           core_align_up_unchecked(plan->batch_bytes, page);
+}
+
 /* Gets the memory that stays, and fills the weights. */
 static raffia_status open_path(struct bench *bench, enum side side)
 {
@@ -127,11 +135,7 @@ static raffia_status open_path(struct bench *bench, enum side side)
     void *weights = NULL;
     raffia_status status;
     if (side == HUGE) {
-        /* Each of the two blocks is rounded up to whole pages. */
-        size_t page = plan->options.page_size ? plan->options.page_size : (size_t)2 << 20;
-        size_t bytes = core_align_up_unchecked(plan->weight_bytes, page) +
-                       core_align_up_unchecked(plan->batch_bytes, page);
-        status = bench_pool_make(bytes, bench->threads, &plan->options, &path->pool);
+        status = bench_pool_make(pool_bytes(plan), bench->threads, &plan->options, &path->pool);
         if (!status)
             status = raffia_pool_alloc(path->pool, plan->weight_bytes, 0, &weights);
     } else {
@@ -239,13 +243,11 @@ static raffia_status add_results(struct bench *bench)
     return RAFFIA_OK;
 }
 
+/* The pool, the weights and a batch of the regular path, and the source of the batches. */
 static raffia_status check_memory(const struct bench_step_plan *plan)
 {
-    size_t need;
-    if (!core_add(plan->weight_bytes, plan->batch_bytes, &need) ||
-        !core_multiply(need, SIDES + 1, &need))
-        return core_error(RAFFIA_ERROR_OVERFLOW, "%zu and %zu bytes exceed the address space",
-                          plan->weight_bytes, plan->batch_bytes);
+    const size_t need =
+        pool_bytes(plan) + plan->weight_bytes + 2 * plan->batch_bytes + SHIFTS_BYTES;
     return bench_memory_check(need, "the benchmark", "--batch, --weights");
 }
 

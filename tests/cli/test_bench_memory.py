@@ -174,6 +174,8 @@ def test_without_huge_pages_there_are_no_ratios(tmp_path):
         ["table", "--pages", "off"],
         ["table", "file"],
         ["step", "--page-size", "3MiB"],
+        ["step", "--page-size", "1GiB", "--batch", "1MiB", "--weights", "1MiB"],
+        ["step", "--page-size", "1GiB", "--batch", "1GiB"],
         ["alloc", "--page-size=3MiB"],
     ],
 )
