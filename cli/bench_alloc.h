@@ -43,4 +43,7 @@ raffia_status bench_alloc_direct_round(struct bench_alloc *bench, raffia_pool *p
 raffia_status bench_alloc_pair_round(struct bench_alloc *bench, bool warm_up);
 void bench_alloc_pair_add(struct bench_alloc *bench);
 
+/* Says how many requests the pool of the calls by device number had no room for. */
+void bench_alloc_note_fallbacks(struct bench_report *report, const PoolStatus *umd);
+
 #endif

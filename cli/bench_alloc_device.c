@@ -1,5 +1,7 @@
 #include "cli/bench_alloc_device.h"
 
+#include "cli/bench_alloc.h"
+#include "cli/bench_alloc_ways.h"
 #include "cli/bench_device_ways.h"
 #include "cli/bench_memory.h"
 #include "cli/bench_pool.h"
@@ -50,7 +52,7 @@ struct bench {
     struct cuda_peer *peer; /* NULL: the device has none */
     size_t pool_bytes, first_bytes, pinned_bytes;
     struct pair_load load;
-    size_t *sizes;
+    PoolStatus umd; /* its pool, after the last pass */
     struct bench_row *rows[ROW_COUNT];
 };
 
@@ -112,25 +114,6 @@ static raffia_status choose_sizes(struct bench *bench)
     return bench_memory_choose(PINNED_BYTES_MAX, PINNED_SHARE, &bench->pinned_bytes);
 }
 
-/* Blocks are at most half of the pool, and a quarter of it is left free, so that blocks of
- * different sizes find a place. */
-static raffia_status make_load(struct bench *bench)
-{
-    const size_t pairs = bench->plan->pairs;
-    bench->sizes = core_calloc(pairs, sizeof *bench->sizes);
-    if (!bench->sizes)
-        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    pair_sizes_make(bench->sizes, pairs,
-                    core_max(core_min(PAIR_BYTES_MAX, bench->pool_bytes / 2), PAIR_STEP_BYTES));
-    bench->load = (struct pair_load){
-        .sizes = bench->sizes,
-        .pairs = pairs,
-        .live_max = PAIR_LIVE_MAX,
-        .live_bytes_max = bench->pool_bytes / 4 * 3,
-    };
-    return RAFFIA_OK;
-}
-
 static raffia_status measure_pairs(struct bench *bench, struct pair_way way, enum row row,
                                    bool warm_up)
 {
@@ -158,17 +141,6 @@ static raffia_status measure_large(struct bench *bench, struct pair_way way, enu
     return status;
 }
 
-static raffia_status take_plainly(void *context, size_t bytes, void **block_p)
-{
-    return raffia_pool_alloc(context, bytes, 0, block_p);
-}
-
-static raffia_status give_plainly(void *context, void *block, size_t bytes)
-{
-    (void)bytes;
-    return raffia_pool_free(context, block);
-}
-
 static raffia_status measure_pool(struct bench *bench, bool warm_up)
 {
     raffia_pool *pool;
@@ -177,7 +149,7 @@ static raffia_status measure_pool(struct bench *bench, bool warm_up)
     if (status)
         return status;
     add(bench, BUILD_POOL, core_clock_seconds() - started, warm_up);
-    const struct pair_way direct = {pool, take_plainly, give_plainly};
+    const struct pair_way direct = pair_way_pool(pool);
     struct stream_way on_stream = {pool, bench->device.stream};
     status = measure_pairs(bench, direct, PAIR_DIRECT, warm_up);
     if (!status)
@@ -197,7 +169,9 @@ static raffia_status measure_umd(struct bench *bench, bool warm_up)
     if (!status)
         status = (raffia_status)umd_huge_page_pool_init(device_id, bench->pool_bytes);
     if (!status) {
-        status = measure_pairs(bench, pair_way_umd_of(&device_id), PAIR_UMD, warm_up);
+        status = measure_pairs(bench, pair_way_umd(&device_id), PAIR_UMD, warm_up);
+        if (!status)
+            status = (raffia_status)umd_huge_page_pool_query(device_id, &bench->umd);
         raffia_status destroyed = (raffia_status)umd_huge_page_pool_destroy(device_id);
         status = status ? status : destroyed;
     }
@@ -264,17 +238,16 @@ static raffia_status measure_hostalloc(struct bench *bench, bool warm_up)
 
 static raffia_status run_round(struct bench *bench, bool warm_up)
 {
-    raffia_status status = measure_pool(bench, warm_up);
-    if (!status)
-        status = measure_umd(bench, warm_up);
-    if (!status && bench->peer)
-        status = measure_peer(bench, warm_up);
-    if (!status)
-        status = measure_pinned(bench, warm_up);
-    if (!status && bench->peer)
-        status = measure_hostalloc(bench, warm_up);
-    if (!status && cli_interrupted())
-        status = core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
+    static raffia_status (*const parts[])(struct bench *, bool) = {
+        measure_pool, measure_umd, measure_peer, measure_pinned, measure_hostalloc};
+    raffia_status status = RAFFIA_OK;
+    for (size_t i = 0; !status && i < sizeof parts / sizeof *parts; i++) {
+        const bool of_peer = parts[i] == measure_peer || parts[i] == measure_hostalloc;
+        if (!of_peer || bench->peer)
+            status = parts[i](bench, warm_up);
+        if (!status)
+            status = cli_interrupt_check();
+    }
     return status;
 }
 
@@ -304,6 +277,7 @@ static void add_results(struct bench *bench)
     else
         bench_report_note(report, "the device has no allocators of its own to compare with: those "
                                   "rows are empty");
+    bench_alloc_note_fallbacks(report, &bench->umd);
     char pinned[CORE_SIZE_TEXT_MAX];
     bench_report_note(report,
                       "pinned rows: %s of host memory, made and registered with the device, beside "
@@ -315,7 +289,7 @@ static raffia_status run(struct bench *bench)
 {
     raffia_status status = choose_sizes(bench);
     if (!status)
-        status = make_load(bench);
+        status = pair_load_make(bench->pool_bytes, bench->plan->pairs, &bench->load);
     /* A device without a peer is measured all the same. */
     if (!status && cuda_peer_open(bench->device.device, &bench->peer))
         bench->peer = NULL;
@@ -342,6 +316,6 @@ raffia_status bench_alloc_device_measure(const struct bench_alloc_plan *plan,
     status = run(&bench);
     cuda_peer_close(bench.peer);
     bench_device_close(&bench.device);
-    core_free(bench.sizes);
+    core_free(bench.load.sizes);
     return status;
 }

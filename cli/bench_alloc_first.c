@@ -2,6 +2,7 @@
 #include "cli/bench_alloc.h"
 #include "cli/bench_memory.h"
 #include "cli/bench_pool.h"
+#include "cli/interrupt.h"
 #include "cli/process.h"
 #include "cli/seed_figures.h"
 #include "core/clock.h"
@@ -87,19 +88,22 @@ static raffia_status measure_first_of_pool(const struct bench_alloc *bench, stru
     process_facts_read(&before);
     raffia_pool *pool;
     void *block;
+    raffia_status status = cli_interrupt_check();
+    if (status)
+        return status;
     double started = core_clock_seconds();
-    raffia_status status =
-        bench_pool_make(bench->first_bytes, row->threads, &bench->plan->options, &pool);
+    status = bench_pool_make(bench->first_bytes, row->threads, &bench->plan->options, &pool);
     if (status)
         return status;
     status = raffia_pool_alloc(pool, bench->first_bytes, 0, &block);
     double seconds = core_clock_seconds() - started;
     if (!status)
         add_sample(row, seconds, &before, warm_up);
-    if (!status)
+    if (!status) {
         status = bench_pool_show(pool, row);
-    if (!status)
-        status = raffia_pool_free(pool, block);
+        raffia_status freed = raffia_pool_free(pool, block);
+        status = status ? status : freed;
+    }
     raffia_pool_release(pool);
     return status;
 }
@@ -129,9 +133,11 @@ raffia_status bench_alloc_build(struct bench_alloc *bench, bool warm_up, raffia_
     struct process_facts before;
     process_facts_read(&before);
     raffia_pool *pool;
+    raffia_status status = cli_interrupt_check();
+    if (status)
+        return status;
     double started = core_clock_seconds();
-    raffia_status status =
-        bench_pool_make(bench->pool_bytes, bench->threads, &bench->plan->options, &pool);
+    status = bench_pool_make(bench->pool_bytes, bench->threads, &bench->plan->options, &pool);
     if (status)
         return status;
     add_sample(bench->build_pool, core_clock_seconds() - started, &before, warm_up);

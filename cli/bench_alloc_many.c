@@ -62,16 +62,14 @@ static raffia_status measure_mean(const struct pair_way *way, const struct pair_
 static raffia_status measure_tail(struct bench_alloc *bench, const struct pair_way *way,
                                   const struct pair_load *load)
 {
-    struct bench_row *take = bench->pair_pool_alloc, *give = bench->pair_pool_free;
-    struct pair_times times = {take->samples, give->samples};
+    struct pair_times times = {bench_row_take(bench->pair_pool_alloc, load->pairs),
+                               bench_row_take(bench->pair_pool_free, load->pairs)};
     struct pair_result result;
     raffia_status status = pairs_run(way, load, &result, &times);
-    if (status)
-        return status;
-    take->count = give->count = bench->pair_pool->count = load->pairs;
+    double *pairs = bench_row_take(bench->pair_pool, load->pairs);
     for (size_t i = 0; i < load->pairs; i++)
-        bench->pair_pool->samples[i] = take->samples[i] + give->samples[i];
-    return RAFFIA_OK;
+        pairs[i] = times.take[i] + times.give[i];
+    return status;
 }
 
 static raffia_status measure_umd(struct bench_alloc *bench, const struct pair_load *load,
@@ -80,7 +78,8 @@ static raffia_status measure_umd(struct bench_alloc *bench, const struct pair_lo
     raffia_status status = bench_umd_open(bench->pool_bytes, &bench->plan->options);
     if (status)
         return status;
-    struct pair_way way = pair_way_umd();
+    int device_id = BENCH_UMD_DEVICE;
+    struct pair_way way = pair_way_umd(&device_id);
     status = measure_mean(&way, load, bench->pair_pool_mean, warm_up);
     if (!status)
         status = measure_tail(bench, &way, load);
@@ -102,61 +101,39 @@ static raffia_status measure_regular(const struct bench_alloc *bench, const stru
     size_t count = warm_up ? 1 : regular_pairs_each(bench);
     raffia_status status = RAFFIA_OK;
     for (size_t i = 0; !status && i < count; i++) {
-        one.sizes = load->sizes + (bench->pair_regular->count + i) % load->pairs;
+        one.sizes = load->sizes + bench->pair_regular->count % load->pairs;
         status = pairs_run(&way, &one, &result, NULL);
         if (!status && !warm_up)
-            bench->pair_regular->samples[bench->pair_regular->count + i] = result.seconds;
+            bench_row_add(bench->pair_regular, result.seconds);
     }
-    if (!status && !warm_up)
-        bench->pair_regular->count += count;
     return status;
-}
-
-/* Fills in pairs for a pool of the size given. Blocks are at most half of it, and a quarter of it
- * is left free, so that blocks of different sizes find a place. Returns the sizes, to be freed;
- * NULL for want of memory. */
-static size_t *make_load(const struct bench_alloc *bench, struct pair_load *load)
-{
-    size_t pairs = bench->plan->pairs;
-    size_t *sizes = core_calloc(pairs, sizeof *sizes);
-    if (!sizes)
-        return NULL;
-    pair_sizes_make(sizes, pairs,
-                    core_max(core_min(PAIR_BYTES_MAX, bench->pool_bytes / 2), PAIR_STEP_BYTES));
-    *load = (struct pair_load){
-        .sizes = sizes,
-        .pairs = pairs,
-        .live_max = PAIR_LIVE_MAX,
-        .live_bytes_max = bench->pool_bytes / 4 * 3,
-    };
-    return sizes;
 }
 
 raffia_status bench_alloc_direct_round(struct bench_alloc *bench, raffia_pool *pool, bool warm_up)
 {
     struct pair_load load;
-    size_t *sizes = make_load(bench, &load);
-    if (!sizes)
-        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    raffia_status status = pair_load_make(bench->pool_bytes, bench->plan->pairs, &load);
+    if (status)
+        return status;
     struct pair_way way = pair_way_pool(pool);
-    raffia_status status = measure_mean(&way, &load, bench->pair_direct_mean, warm_up);
-    core_free(sizes);
+    status = measure_mean(&way, &load, bench->pair_direct_mean, warm_up);
+    core_free(load.sizes);
     return status ? status : bench_pool_show(pool, bench->pair_direct_mean);
 }
 
 raffia_status bench_alloc_pair_round(struct bench_alloc *bench, bool warm_up)
 {
     struct pair_load load;
-    size_t *sizes = make_load(bench, &load);
-    if (!sizes)
-        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    raffia_status status = pair_load_make(bench->pool_bytes, bench->plan->pairs, &load);
+    if (status)
+        return status;
     struct pair_way by_malloc = pair_way_malloc();
-    raffia_status status = measure_umd(bench, &load, warm_up);
+    status = measure_umd(bench, &load, warm_up);
     if (!status)
         status = measure_mean(&by_malloc, &load, bench->pair_malloc_mean, warm_up);
     if (!status)
         status = measure_regular(bench, &load, warm_up);
-    core_free(sizes);
+    core_free(load.sizes);
     return status;
 }
 
@@ -166,6 +143,17 @@ static double clock_seconds(void)
     for (unsigned i = 0; i < CLOCK_READINGS; i++)
         ended = core_clock_seconds();
     return (ended - started) / CLOCK_READINGS;
+}
+
+void bench_alloc_note_fallbacks(struct bench_report *report, const PoolStatus *umd)
+{
+    bench_report_value(report, "alloc.fallbacks", (double)umd->fallbacks);
+    bench_report_note(report,
+                      "the pool of pair.pool has pages of %llu bytes; of %llu allocations %llu "
+                      "were not found room for there and were served from regular memory",
+                      (unsigned long long)umd->page_size,
+                      (unsigned long long)(umd->hits + umd->fallbacks),
+                      (unsigned long long)umd->fallbacks);
 }
 
 void bench_alloc_pair_add(struct bench_alloc *bench)
@@ -188,12 +176,7 @@ void bench_alloc_pair_add(struct bench_alloc *bench)
                       "a pair of pair.pool, pair.pool.alloc and pair.pool.free has clock readings "
                       "inside (two for each call, alloc.clock_ns each); the pass of pair.pool.mean "
                       "reads the clock only at both ends");
-    bench_report_note(report,
-                      "the pairs' pool has pages of %llu bytes; of %llu allocations %llu were not "
-                      "found room for there and were served from regular memory",
-                      (unsigned long long)bench->umd.page_size,
-                      (unsigned long long)(bench->umd.hits + bench->umd.fallbacks),
-                      (unsigned long long)bench->umd.fallbacks);
+    bench_alloc_note_fallbacks(report, &bench->umd);
     bench_report_note(report, "malloc() hands out untouched memory: its cost comes with the first "
                               "access, and is not in pair.malloc.mean");
 }

@@ -1,6 +1,9 @@
 #include "cli/bench_alloc_pairs.h"
 
+#include "cli/interrupt.h"
+#include "core/checked.h"
 #include "core/clock.h"
+#include "core/memory.h"
 
 #include <assert.h>
 
@@ -16,6 +19,29 @@ void pair_sizes_make(size_t *sizes, size_t count, size_t largest)
         state = state * MULTIPLIER + INCREMENT;
         sizes[i] = (size_t)((state >> 33) % steps + 1) * PAIR_STEP_BYTES;
     }
+}
+
+/* Between two looks at the interrupt flag; so many that looking takes no time. */
+#define PAIRS_A_LOOK 64u
+
+/* Parts of the pool. */
+#define BLOCK_PART 8
+#define LIVE_PART  2
+
+raffia_status pair_load_make(size_t pool_bytes, size_t pairs, struct pair_load *load)
+{
+    size_t *sizes = core_calloc(pairs, sizeof *sizes);
+    if (!sizes)
+        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    const size_t largest = core_min(PAIR_BYTES_MAX, pool_bytes / BLOCK_PART);
+    pair_sizes_make(sizes, pairs, core_max(largest, PAIR_STEP_BYTES));
+    *load = (struct pair_load){
+        .sizes = sizes,
+        .pairs = pairs,
+        .live_max = PAIR_LIVE_MAX,
+        .live_bytes_max = pool_bytes / LIVE_PART,
+    };
+    return RAFFIA_OK;
 }
 
 /* Blocks alive, the oldest first. */
@@ -87,8 +113,11 @@ raffia_status pairs_run(const struct pair_way *way, const struct pair_load *load
     *result = (struct pair_result){0};
     raffia_status status = RAFFIA_OK;
     double started = core_clock_seconds();
-    for (size_t i = 0; !status && i < load->pairs; i++)
+    for (size_t i = 0; !status && i < load->pairs; i++) {
         status = take_next(way, load, &queue, result, times);
+        if (!status && i % PAIRS_A_LOOK == 0)
+            status = cli_interrupt_check();
+    }
     while (!status && queue.count > 0)
         status = give_oldest(way, load, &queue, times);
     result->seconds = core_clock_seconds() - started;

@@ -25,7 +25,7 @@ struct pair_way {
 };
 
 struct pair_load {
-    const size_t *sizes; /* of each pair's block */
+    size_t *sizes; /* of each pair's block */
     size_t pairs;
     size_t live_max;       /* blocks alive at once; 1 to PAIR_LIVE_MAX */
     size_t live_bytes_max; /* and bytes, but for a block that is alone */
@@ -44,6 +44,10 @@ struct pair_times {
 
 /* Sizes in a sequence that is always the same: multiples of PAIR_STEP_BYTES up to `largest`. */
 void pair_sizes_make(size_t *sizes, size_t count, size_t largest);
+
+/* Pairs that a pool of that size serves without gaps getting in the way: blocks are at most an
+ * eighth of it, and half of it is left free. load->sizes is for core_free(). */
+raffia_status pair_load_make(size_t pool_bytes, size_t pairs, struct pair_load *load);
 
 /* Takes and gives each block once. With `times` the clock is read before and after each call. */
 raffia_status pairs_run(const struct pair_way *way, const struct pair_load *load,

@@ -41,6 +41,8 @@ static raffia_status run_round(struct bench_alloc *bench, bool warm_up)
     raffia_pool *pool;
     raffia_status status = bench_alloc_first_round(bench, warm_up);
     if (!status)
+        status = cli_interrupt_check();
+    if (!status)
         status = bench_alloc_build(bench, warm_up, &pool);
     if (status)
         return status;
@@ -49,9 +51,11 @@ static raffia_status run_round(struct bench_alloc *bench, bool warm_up)
         status = bench_alloc_direct_round(bench, pool, warm_up);
     raffia_pool_release(pool);
     if (!status)
+        status = cli_interrupt_check();
+    if (!status)
         status = bench_alloc_pair_round(bench, warm_up);
-    if (!status && cli_interrupted())
-        status = core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
+    if (!status)
+        status = cli_interrupt_check();
     return status;
 }
 

@@ -1,28 +1,29 @@
 #include "cli/bench_alloc_ways.h"
 
 #include "cli/bench_memory.h"
-#include "cli/bench_umd.h"
 #include "core/error.h"
+
+#include <raffia/umd.h>
 
 #include <stdlib.h>
 
 static raffia_status take_by_umd(void *context, size_t bytes, void **block_p)
 {
-    (void)context;
-    *block_p = umd_huge_page_alloc(BENCH_UMD_DEVICE, bytes, 0);
+    const int *device_id = context;
+    *block_p = umd_huge_page_alloc(*device_id, bytes, 0);
     return *block_p ? RAFFIA_OK : raffia_last_status();
 }
 
 static raffia_status give_by_umd(void *context, void *block, size_t bytes)
 {
-    (void)context;
+    const int *device_id = context;
     (void)bytes;
-    return (raffia_status)umd_huge_page_free(BENCH_UMD_DEVICE, block);
+    return (raffia_status)umd_huge_page_free(*device_id, block);
 }
 
-struct pair_way pair_way_umd(void)
+struct pair_way pair_way_umd(int *device_id)
 {
-    return (struct pair_way){NULL, take_by_umd, give_by_umd};
+    return (struct pair_way){device_id, take_by_umd, give_by_umd};
 }
 
 static raffia_status take_from_pool(void *context, size_t bytes, void **block_p)
@@ -48,8 +49,12 @@ static raffia_status take_regular(void *context, size_t bytes, void **block_p)
     raffia_status status = bench_memory_map(bytes, &memory);
     if (status)
         return status;
-    *block_p = memory;
-    return bench_memory_touch(memory, bytes, 1);
+    status = bench_memory_touch(memory, bytes, 1);
+    if (status)
+        bench_memory_unmap(memory, bytes);
+    else
+        *block_p = memory;
+    return status;
 }
 
 static raffia_status give_regular(void *context, void *block, size_t bytes)

@@ -8,8 +8,9 @@
 
 #include <raffia/pool.h>
 
-/* The calls of raffia/umd.h, with the pool of bench_umd_open(). */
-struct pair_way pair_way_umd(void);
+/* The calls of raffia/umd.h, with the pool of that number, which was built before; `device_id` must
+ * outlive it. */
+struct pair_way pair_way_umd(int *device_id);
 
 /* Blocks of a pool, without those calls. */
 struct pair_way pair_way_pool(raffia_pool *pool);

@@ -22,7 +22,4 @@ struct async_way {
 };
 struct pair_way pair_way_async(struct async_way *way);
 
-/* The calls by device number, whose pool was built before; `device_id` must outlive it. */
-struct pair_way pair_way_umd_of(int *device_id);
-
 #endif

@@ -46,8 +46,11 @@ static const char documentation[] =
     "list, \"reports\".\n\n"
     "With --device the model goes to the memory of a device:\n"
     "  link.pinned  copies of pinned memory, each as large as those of the loader's ring\n"
-    "  load.first   pool and ring are made inside the clock\n"
-    "  load.second  both are there\n"
+    "  load.first   the pool is made inside the clock, and the ring of pinned memory, which "
+    "devices "
+    "need\n"
+    "               whose memory the CPU cannot touch\n"
+    "  load.second  they are there\n"
     "  load.cold    as load.second, the files dropped from the page cache before\n"
     "  read.cold    direct reads of the same files, and no device\n"
     "The clock stops with the last byte on the device; driver and context were up before it "
@@ -82,11 +85,13 @@ struct arguments {
     const char *path;
     size_t sizes[SIZES_MAX];
     size_t size_count;
+    bool sizes_given;
 };
 
 static void parse_sizes(struct argp_state *state, char *text, struct arguments *arguments)
 {
     arguments->size_count = 0;
+    arguments->sizes_given = true;
     for (char *word = text; word;) {
         char *comma = strchr(word, ',');
         if (comma)
@@ -97,6 +102,17 @@ static void parse_sizes(struct argp_state *state, char *text, struct arguments *
             cli_option_size(state, "--size", word, MODEL_SHAPE_BYTES_MIN, MODEL_SHAPE_BYTES_MAX);
         word = comma ? comma + 1 : NULL;
     }
+}
+
+/* What is asked of a model that is made means nothing to one that is there. */
+static void check(struct argp_state *state, const struct arguments *arguments)
+{
+    const char *idle = arguments->sizes_given      ? "--size"
+                       : arguments->plan.directory ? "--dir"
+                                                   : NULL;
+    if (arguments->path && idle)
+        argp_error(state, "%s is for a model that is made, and '%s' is there: leave one out", idle,
+                   arguments->path);
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -111,6 +127,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case ARGP_KEY_ARG:
         arguments->path = cli_option_argument(state, "FILE", arguments->path, text);
+        return 0;
+    case ARGP_KEY_END:
+        check(state, arguments);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

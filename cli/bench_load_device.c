@@ -8,7 +8,6 @@
 #include "cli/memory_watch.h"
 #include "core/checked.h"
 #include "core/clock.h"
-#include "core/error.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "core/settings.h"
@@ -33,8 +32,9 @@ struct bench {
     struct bench_device device;
     struct load_subject subject;
     unsigned threads;
-    size_t copy_bytes; /* of one copy of the staging ring */
+    size_t copy_bytes; /* of one copy of the link: a slot of the loads' staging ring */
     size_t link_bytes; /* copied by one sample of the link */
+    bool ring;         /* loads go through one */
     raffia_pool *standing;
     struct bench_row *rows[ROW_COUNT];
     bool direct;           /* the file system allows direct reads */
@@ -58,9 +58,8 @@ static raffia_status make_rows(struct bench *bench)
         const bool split = row == FIRST || row == SECOND || row == COLD;
         if (!made || (split && bench_row_split(made)))
             return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-        made->bytes_each = row == LINK        ? bench->link_bytes
-                           : row == COLD_READ ? bench->subject.file_bytes
-                                              : raffia_model_bytes(bench->subject.model);
+        made->bytes_each =
+            row == COLD_READ ? bench->subject.file_bytes : raffia_model_bytes(bench->subject.model);
         bench->rows[row] = made;
     }
     return RAFFIA_OK;
@@ -68,29 +67,51 @@ static raffia_status make_rows(struct bench *bench)
 
 /* ---- the link ------------------------------------------------------------------------------- */
 
-/* Pinned copies of the ring's own size, one behind the other. */
+/* How large the copies are is known from the load that came before. */
+static void size_link(struct bench *bench, const raffia_load_report *report)
+{
+    bench->ring = report->pinned != NULL;
+    bench->copy_bytes =
+        bench->ring ? report->slot_bytes : core_setting_size(CORE_SETTING_LOAD_SLOT);
+    bench->link_bytes =
+        core_max(core_min(LINK_BYTES_MAX, (size_t)report->bytes_total), bench->copy_bytes);
+    bench->rows[LINK]->bytes_each = bench->link_bytes;
+}
+
+/* Copies of the ring's own size, one behind the other. */
+static raffia_status copy_over_link(struct bench *bench, void *to, const void *from, bool warm_up)
+{
+    raffia_status status = RAFFIA_OK;
+    for (unsigned i = 0; !status && i < LINK_EACH; i++) {
+        double started = core_clock_seconds();
+        status =
+            bench_device_copies(&bench->device, to, from, bench->copy_bytes, bench->link_bytes);
+        if (!status && !warm_up)
+            bench_row_add(bench->rows[LINK], core_clock_seconds() - started);
+    }
+    return status;
+}
+
+/* In blocks of their own: the model may be smaller than a copy. */
 static raffia_status measure_link(struct bench *bench, bool warm_up)
 {
-    raffia_pool *pinned;
-    void *from, *to;
+    raffia_pool *pinned = NULL, *pool = NULL;
+    void *from = NULL, *to = NULL;
     raffia_status status =
         bench_device_pinned_pool(&bench->device, bench->copy_bytes, bench->plan, &pinned);
-    if (status)
-        return status;
-    status = raffia_pool_alloc(pinned, bench->copy_bytes, 0, &from);
-    if (!status) {
-        status = raffia_pool_alloc(bench->standing, bench->copy_bytes, 0, &to);
-        for (unsigned i = 0; !status && i < LINK_EACH; i++) {
-            double started = core_clock_seconds();
-            status =
-                bench_device_copies(&bench->device, to, from, bench->copy_bytes, bench->link_bytes);
-            if (!status && !warm_up)
-                bench_row_add(bench->rows[LINK], core_clock_seconds() - started);
-        }
-        if (!status)
-            status = raffia_pool_free(bench->standing, to);
+    if (!status)
+        status = bench_device_pool(&bench->device, bench->copy_bytes, &pool);
+    if (!status)
+        status = raffia_pool_alloc(pinned, bench->copy_bytes, 0, &from);
+    if (!status)
+        status = raffia_pool_alloc(pool, bench->copy_bytes, 0, &to);
+    if (!status)
+        status = copy_over_link(bench, to, from, warm_up);
+    if (to)
+        (void)!raffia_pool_free(pool, to);
+    if (from)
         (void)!raffia_pool_free(pinned, from);
-    }
+    raffia_pool_release(pool);
     raffia_pool_release(pinned);
     return status;
 }
@@ -172,13 +193,14 @@ static raffia_status measure_load(struct bench *bench, enum row row, enum purpos
         bench->cold_direct += report->bytes_direct;
         bench->cold_bytes += report->bytes_total;
     }
+    size_link(bench, report);
     if (purpose == CHECK)
         status = check_on_device(bench, model);
     raffia_model_release(model);
     return status;
 }
 
-/* The ring and the pool are made inside the clock, the context is up. */
+/* Pool and ring, if there is one, are made inside the clock; the context is up. */
 static raffia_status measure_first(struct bench *bench, bool warm_up)
 {
     bench_memory_warm((size_t)128 << 20, true);
@@ -216,8 +238,6 @@ static raffia_status run_round(struct bench *bench, bool warm_up)
     const bool hot_only = bench->plan->hot_only;
     raffia_status status = hot_only ? RAFFIA_OK : fetch(bench);
     if (!status)
-        status = measure_link(bench, warm_up);
-    if (!status)
         status = measure_first(bench, warm_up);
     /* The model of the first load was given back to the driver, which clears what it gets while the
      * next load runs: 6 GiB were seen to cost that one 11 ms (performance notes, entry 10). A load
@@ -225,11 +245,13 @@ static raffia_status run_round(struct bench *bench, bool warm_up)
     if (!status)
         status = measure_load(bench, SECOND, WATCH);
     if (!status)
+        status = measure_link(bench, warm_up);
+    if (!status)
         status = measure_load(bench, SECOND, warm_up ? CHECK : COUNT);
     if (!status && !hot_only)
         status = measure_cold(bench, warm_up);
-    if (!status && cli_interrupted())
-        status = core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
+    if (!status)
+        status = cli_interrupt_check();
     return status;
 }
 
@@ -255,10 +277,33 @@ static void add_share(struct bench *bench, const char *name, enum row row)
                           best, true);
 }
 
-static void add_results(struct bench *bench)
+/* Where the CPU can touch the device's memory, loads read straight into it. */
+static void add_link_notes(struct bench *bench)
 {
     struct bench_report *report = bench->report;
     char size[CORE_SIZE_TEXT_MAX];
+    core_format_size(bench->copy_bytes, size);
+    if (bench->ring)
+        bench_report_note(report,
+                          "link.pinned: copies of %s, as the ring makes them; the shares are of "
+                          "its best sample",
+                          size);
+    else
+        bench_report_note(report,
+                          "link.pinned: copies of %s by the device. The loads make none: the CPU "
+                          "can touch this device's memory, and the files are read into it; the "
+                          "shares compare with the best sample all the same",
+                          size);
+    bench_report_note(report,
+                      "load.first makes the pool%s inside the clock, load.second finds %s and "
+                      "follows another such load; the context was up before "
+                      "(load.context_seconds)",
+                      bench->ring ? " and the ring" : "", bench->ring ? "them" : "it");
+}
+
+static void add_results(struct bench *bench)
+{
+    struct bench_report *report = bench->report;
     add_share(bench, "load.link_share", SECOND);
     add_share(bench, "load.first_link_share", FIRST);
     if (bench->direct)
@@ -277,22 +322,13 @@ static void add_results(struct bench *bench)
             bench->cold_bytes ? 100 * (double)bench->cold_direct / (double)bench->cold_bytes : 0);
     else if (!bench->plan->hot_only)
         bench_report_note(report, "the file system refuses direct reads: no cold rows");
-    bench_report_note(report,
-                      "link.pinned: copies of %s, as the ring makes them; the shares are of its "
-                      "best sample",
-                      core_format_size(bench->copy_bytes, size));
-    bench_report_note(report, "load.first makes pool and ring inside the clock, load.second finds "
-                              "them and follows another such load; the context was up before "
-                              "(load.context_seconds)");
+    add_link_notes(bench);
     bench_report_note(report, "every tensor was copied back and compared for each kind of load in "
                               "the warm-up round");
 }
 
 static raffia_status run(struct bench *bench)
 {
-    bench->link_bytes =
-        core_max(core_min(LINK_BYTES_MAX, (size_t)raffia_model_bytes(bench->subject.model)),
-                 bench->copy_bytes);
     raffia_status status = make_rows(bench);
     if (!status)
         status = bench_device_pool(&bench->device, raffia_model_bytes_needed(bench->subject.model),
@@ -310,8 +346,7 @@ static raffia_status run(struct bench *bench)
 raffia_status bench_load_device_measure(const char *path, const struct bench_options *plan,
                                         struct bench_report *report)
 {
-    struct bench bench = {
-        .plan = plan, .report = report, .copy_bytes = core_setting_size(CORE_SETTING_LOAD_SLOT)};
+    struct bench bench = {.plan = plan, .report = report};
     bench.threads = core_thread_count(plan->threads);
     raffia_status status = bench_device_open(plan->device, &bench.device);
     if (status)

@@ -91,10 +91,11 @@ static raffia_status run_row(struct bench *bench, enum row row, raffia_pool *poo
 {
     int choices = bench->threads[ALL_THREADS] == 1 ? 1 : THREAD_CHOICES;
     for (int choice = 0; choice < choices; choice++) {
-        if (cli_interrupted())
-            return core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
         struct load_sample sample;
-        raffia_status status = measure(bench, row, choice, pool, warm_up, &sample);
+        raffia_status status = cli_interrupt_check();
+        if (status)
+            return status;
+        status = measure(bench, row, choice, pool, warm_up, &sample);
         if (status)
             return core_error_prefix("%s", bench->rows[row][choice]->name);
         if (warm_up)

@@ -1,5 +1,6 @@
 #include "cli/bench_memory.h"
 
+#include "cli/interrupt.h"
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/parallel.h"
@@ -12,6 +13,9 @@
 #include <unistd.h>
 
 #define UNIT ((size_t)2 << 20)
+
+/* Touched between two looks at the interrupt flag. */
+#define PIECE ((size_t)16 << 20)
 
 raffia_status bench_memory_map(size_t bytes, unsigned char **memory_p)
 {
@@ -42,9 +46,15 @@ static raffia_status touch_share(void *context, unsigned index, unsigned count)
     size_t share = core_align_up_unchecked(touch->bytes / count, page);
     size_t begin = core_min(share * index, touch->bytes);
     size_t end = index + 1 == count ? touch->bytes : core_min(begin + share, touch->bytes);
-    for (size_t offset = begin; offset < end; offset += page)
-        *(volatile unsigned char *)(touch->memory + offset) = 1;
-    return RAFFIA_OK;
+    raffia_status status = RAFFIA_OK;
+    while (!status && begin < end) {
+        const size_t stop = core_min(begin + PIECE, end);
+        for (size_t offset = begin; offset < stop; offset += page)
+            *(volatile unsigned char *)(touch->memory + offset) = 1;
+        begin = stop;
+        status = cli_interrupt_check();
+    }
+    return status;
 }
 
 raffia_status bench_memory_touch(unsigned char *memory, size_t bytes, unsigned threads)
@@ -60,7 +70,7 @@ void bench_memory_warm(size_t bytes, bool huge)
         return;
     (void)!madvise(memory, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     struct touch touch = {memory, bytes};
-    touch_share(&touch, 0, 1);
+    (void)!touch_share(&touch, 0, 1); /* who was interrupted looks again */
     munmap(memory, bytes);
 }
 

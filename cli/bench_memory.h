@@ -11,7 +11,8 @@
 raffia_status bench_memory_map(size_t bytes, unsigned char **memory_p);
 void bench_memory_unmap(unsigned char *memory, size_t bytes);
 
-/* Writes one byte to each base page; each thread takes its share. */
+/* Writes one byte to each base page; each thread takes its share. CANCELLED if the user interrupted
+ * the command. */
 raffia_status bench_memory_touch(unsigned char *memory, size_t bytes, unsigned threads);
 
 /*

@@ -1,9 +1,7 @@
 /* The rounds of raffia bench micro. */
 #include "cli/bench_micro.h"
 #include "cli/bench_sim.h"
-#include "cli/interrupt.h"
 #include "cli/replay_ways.h"
-#include "core/error.h"
 #include "core/memory.h"
 
 #include <stdio.h>
@@ -118,8 +116,6 @@ static raffia_status rounds(struct micro *micro)
 {
     for (unsigned round = 0; round <= micro->plan->runs; round++)
         for (int way = 0; way < WAY_COUNT; way++) {
-            if (cli_interrupted())
-                return core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
             if (!micro->rows[way])
                 continue;
             raffia_status status = pass(micro, (enum way)way, round == 0);

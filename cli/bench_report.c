@@ -52,6 +52,19 @@ void bench_row_add(struct bench_row *row, double seconds)
     row->samples[row->count++] = seconds;
 }
 
+double *bench_row_take(struct bench_row *row, size_t count)
+{
+    assert(count <= row->capacity && !row->parts);
+    row->count = count;
+    return row->samples;
+}
+
+void bench_row_cut(struct bench_row *row, size_t count)
+{
+    assert(count <= row->count);
+    row->count = count;
+}
+
 void bench_row_add_parts(struct bench_row *row, double seconds,
                          const double parts[static BENCH_WAIT])
 {

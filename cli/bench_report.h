@@ -78,7 +78,14 @@ raffia_status bench_row_split(struct bench_row *row);
 
 void bench_row_add(struct bench_row *row, double seconds);
 
-/* The same for a row that is split; what the parts leave over is BENCH_WAIT. */
+/* Makes the row's samples `count` in number and returns them, to be written. Those it had are
+ * dropped. Asserts that there is room. */
+double *bench_row_take(struct bench_row *row, size_t count);
+
+/* Drops all samples but the first `count`. */
+void bench_row_cut(struct bench_row *row, size_t count);
+
+/* The same as bench_row_add() for a row that is split; what the parts leave over is BENCH_WAIT. */
 void bench_row_add_parts(struct bench_row *row, double seconds,
                          const double parts[static BENCH_WAIT]);
 

@@ -6,18 +6,13 @@
 #include "cli/bench_rotate_rounds.h"
 #include "cli/command.h"
 #include "cli/fail.h"
-#include "cli/input.h"
 #include "cli/interrupt.h"
-#include "cli/model_maker.h"
+#include "cli/nameless_model.h"
 #include "core/checked.h"
 #include "core/error.h"
-#include "core/memory.h"
 #include "core/text.h"
 
 #include <raffia/device.h>
-
-#include <stdio.h>
-#include <unistd.h>
 
 static const char documentation[] =
     "Loads several models in turn, round after round, as a server does that has more models than "
@@ -28,8 +23,9 @@ static const char documentation[] =
     "  rotate.regular  one at a time, in regular pages made for it\n"
     "\v"
     "For each round it prints the median and the largest time of a turn (the old model goes, the "
-    "next one comes) and the driver calls made for memory. A pool that stands makes none after it "
-    "was built. A load that finds no memory counts as failed.\n\n"
+    "next one comes) and the driver calls made to get memory (those that give it back are not "
+    "counted). A pool that stands makes none after it was built. A load that finds no memory "
+    "counts as failed.\n\n"
     "The models are made for it, and nothing of them stays. Memory needed: 2.3 times all models, "
     "the page cache included.\n\n"
     "Examples:\n"
@@ -49,9 +45,6 @@ enum key {
 
 /* Models in the page cache once, and in a pool with three tenths to spare. */
 #define MEMORY_TENTHS 23u
-
-/* Room for "/proc/self/fd/" and any int. */
-#define FD_PATH_MAX 40
 
 static const struct argp_option option_table[] = {
     {"size", KEY_SIZE, "SIZE", 0, "size of each model (1GiB)", 0},
@@ -103,45 +96,13 @@ static raffia_status check_memory(const struct rotate_plan *plan)
                       core_format_size(host.free_bytes, have));
 }
 
-static raffia_status write_model(const char *path, const struct model_shape *shape, unsigned number)
+static raffia_status rotate_and_print(const struct arguments *arguments,
+                                      const struct nameless_model *models)
 {
-    struct cli_progress progress;
-    cli_progress_start(&progress, "making a model", shape->bytes);
-    struct model_order order = {.path = path, .shape = shape, .replace = true};
-    /* Synced, so that the disk has nothing left to do while the clock runs. */
-    struct model_writer writer = {
-        .dtype = shape->dtype, .seed = number, .durable = true, .progress = &progress};
-    raffia_status status = model_make(&order, &writer);
-    cli_progress_end(&progress);
-    return status;
-}
-
-/* Models have no name while they rotate: nothing of them can be left behind. */
-static raffia_status make_model(const struct arguments *arguments, const struct model_shape *shape,
-                                unsigned number, int *fd_p)
-{
-    char *path = core_asprintf("%s/raffia-bench-%d-%u.safetensors", arguments->options.directory,
-                               (int)getpid(), number);
-    if (!path)
-        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    raffia_status status = write_model(path, shape, number);
-    if (!status) {
-        status = input_open(path, fd_p);
-        unlink(path);
-    }
-    core_free(path);
-    return status;
-}
-
-static raffia_status rotate_and_print(const struct arguments *arguments, const int *fds)
-{
-    char nameless[ROTATE_MODELS_MAX][FD_PATH_MAX];
     const char *paths[ROTATE_MODELS_MAX];
     struct rotate_result result;
-    for (unsigned i = 0; i < arguments->plan.models; i++) {
-        snprintf(nameless[i], sizeof nameless[i], "/proc/self/fd/%d", fds[i]);
-        paths[i] = nameless[i];
-    }
+    for (unsigned i = 0; i < arguments->plan.models; i++)
+        paths[i] = models[i].path;
     raffia_status status = rotate_measure(&arguments->plan, paths, &result);
     if (!status)
         status = rotate_print(&result, arguments->options.json);
@@ -152,7 +113,7 @@ static raffia_status rotate_and_print(const struct arguments *arguments, const i
 static raffia_status run(const struct arguments *arguments)
 {
     struct model_shape shape;
-    int fds[ROTATE_MODELS_MAX];
+    struct nameless_model models[ROTATE_MODELS_MAX];
     unsigned made = 0;
     raffia_status status = check_memory(&arguments->plan);
     if (!status)
@@ -160,14 +121,14 @@ static raffia_status run(const struct arguments *arguments)
     if (status)
         return status;
     while (!status && made < arguments->plan.models) {
-        status = make_model(arguments, &shape, made, &fds[made]);
+        status = nameless_model_make(arguments->options.directory, &shape, made, &models[made]);
         made += !status;
     }
     model_shape_free(&shape);
     if (!status)
-        status = rotate_and_print(arguments, fds);
+        status = rotate_and_print(arguments, models);
     while (made > 0)
-        close(fds[--made]);
+        nameless_model_close(&models[--made]);
     return status;
 }
 

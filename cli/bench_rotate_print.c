@@ -20,7 +20,8 @@
 
 static const char note[] =
     "a turn gives the old model back and loads the next; the first round is apart in the figures "
-    "below, and in it every byte was verified";
+    "below, and in it every byte was verified. Driver calls are those counted while the memory was "
+    "there: where no pool stands, the calls that give it back are not among them";
 
 static const char *time_text(double seconds, char buffer[static CLI_FORMAT_MAX])
 {

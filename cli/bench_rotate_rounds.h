@@ -33,7 +33,7 @@ struct rotate_round {
         seconds[ROTATE_MODELS_MAX]; /* of turns that worked: the old model goes, the next comes */
     unsigned turns;
     unsigned failures;     /* turns without memory for the next model */
-    uint64_t driver_calls; /* to get and to give back memory */
+    uint64_t driver_calls; /* a pool that stands: all; else those that got the memory */
 };
 
 struct rotate_way {

@@ -6,6 +6,7 @@
 #include "cli/bench_run.h"
 #include "cli/bench_step_device.h"
 #include "cli/bench_step_rounds.h"
+#include "core/text.h"
 
 static const char documentation[] =
     "Runs steps as a training or inference loop does: each gets memory for a batch, copies a fresh "
@@ -30,7 +31,7 @@ static const char documentation[] =
     "regular "
     "path then has the driver's allocator for each batch and copies from pageable memory; the "
     "pool's path copies from pinned memory.\n\n"
-    "Memory needed: three times --batch and --weights together.\n\n"
+    "Memory needed: three times --batch and twice --weights.\n\n"
     "Examples:\n"
     "  raffia bench step\n"
     "  raffia bench step --steps 100 --json\n"
@@ -52,12 +53,28 @@ enum key {
 #define BYTES_MIN ((size_t)64 << 10)
 #define BYTES_MAX ((size_t)8 << 30)
 
+#define HUGE_BYTES ((size_t)2 << 20)
+
 static const struct argp_option option_table[] = {
     {"steps", KEY_STEPS, "N", 0, "steps of each path, the first included (100)", 0},
     {"batch", KEY_BATCH, "SIZE", 0, "size of a batch (64MiB)", 0},
     {"weights", KEY_WEIGHTS, "SIZE", 0, "size of the weights (256MiB)", 0},
     {0},
 };
+
+/* Blocks are whole pages: of larger pages than blocks the pool would be mostly empty, and the steps
+ * would tell nothing of them. */
+static void check(struct argp_state *state, const struct bench_step_plan *plan)
+{
+    const size_t page = plan->options.page_size;
+    if (page <= HUGE_BYTES || (page <= plan->batch_bytes && page <= plan->weight_bytes))
+        return;
+    char size[CORE_SIZE_TEXT_MAX];
+    argp_error(state,
+               "--page-size: pages of %s are larger than the batch or the weights; make these as "
+               "large (--batch, --weights)",
+               core_format_size(page, size));
+}
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
@@ -71,6 +88,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_WEIGHTS:
         plan->weight_bytes = cli_option_size(state, "--weights", text, BYTES_MIN, BYTES_MAX);
+        return 0;
+    case ARGP_KEY_END:
+        check(state, plan);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

@@ -166,7 +166,7 @@ static void close_path(struct bench *bench, enum side side)
 static raffia_status compare(const struct bench *bench, size_t step)
 {
     if (bench->hashes[REGULAR] == bench->hashes[POOL])
-        return cli_interrupted() ? core_error(RAFFIA_ERROR_CANCELLED, "interrupted") : RAFFIA_OK;
+        return cli_interrupt_check();
     return core_error(RAFFIA_ERROR_MISMATCH, "step %zu came out differently in the two memories",
                       step);
 }
@@ -238,9 +238,10 @@ static raffia_status make_sources(struct bench *bench)
     if (status)
         return status;
     void *source = bench->source, *weights = bench->weights;
-    step_fill(source, source_bytes(bench) / sizeof(float), BATCH_SEED);
-    step_fill(weights, plan->weight_bytes / sizeof(float), WEIGHT_SEED);
-    return RAFFIA_OK;
+    status = bench_step_fill(source, source_bytes(bench) / sizeof(float), BATCH_SEED);
+    if (!status)
+        status = bench_step_fill(weights, plan->weight_bytes / sizeof(float), WEIGHT_SEED);
+    return status;
 }
 
 static raffia_status run(struct bench *bench)

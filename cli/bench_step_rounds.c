@@ -21,6 +21,9 @@
 /* One gathered weight for so many bytes of weights: a million for 256 MiB. */
 #define BYTES_A_GATHER 256u
 
+/* Numbers that are filled in between two looks at the interrupt flag. */
+#define FILLED_A_LOOK ((size_t)4 << 20)
+
 #define WEIGHT_SEED  1u
 #define BATCH_SEED   2u
 #define SWEEP_FACTOR 0.5f
@@ -82,6 +85,16 @@ static raffia_status give_batch(const struct bench *bench, enum side side, void 
     return RAFFIA_OK;
 }
 
+raffia_status bench_step_fill(float *numbers, size_t count, uint32_t seed)
+{
+    raffia_status status = RAFFIA_OK;
+    for (size_t done = 0; !status && done < count; done += FILLED_A_LOOK) {
+        step_fill(numbers + done, core_min(count - done, FILLED_A_LOOK), seed + (uint32_t)done);
+        status = cli_interrupt_check();
+    }
+    return status;
+}
+
 /* One step: memory for the batch, the batch moved there, the arithmetic, the memory given back. */
 static raffia_status run_step(struct bench *bench, enum side side, size_t step, double *seconds_p)
 {
@@ -106,6 +119,14 @@ static raffia_status run_step(struct bench *bench, enum side side, size_t step, 
     return status;
 }
 
+/* Each of the two blocks is rounded up to whole pages; both are far from wrapping. */
+static size_t pool_bytes(const struct bench_step_plan *plan)
+{
+    const size_t page = plan->options.page_size ? plan->options.page_size : (size_t)2 << 20;
+    return core_align_up_unchecked(plan->weight_bytes, page) +
+           core_align_up_unchecked(plan->batch_bytes, page);
+}
+
 /* Gets the memory that stays, and fills the weights. */
 static raffia_status open_path(struct bench *bench, enum side side)
 {
@@ -114,11 +135,7 @@ static raffia_status open_path(struct bench *bench, enum side side)
     void *weights = NULL;
     raffia_status status;
     if (side == HUGE) {
-        /* Each of the two blocks is rounded up to whole pages. */
-        size_t page = plan->options.page_size ? plan->options.page_size : (size_t)2 << 20;
-        size_t bytes = core_align_up_unchecked(plan->weight_bytes, page) +
-                       core_align_up_unchecked(plan->batch_bytes, page);
-        status = bench_pool_make(bytes, bench->threads, &plan->options, &path->pool);
+        status = bench_pool_make(pool_bytes(plan), bench->threads, &plan->options, &path->pool);
         if (!status)
             status = raffia_pool_alloc(path->pool, plan->weight_bytes, 0, &weights);
     } else {
@@ -130,8 +147,7 @@ static raffia_status open_path(struct bench *bench, enum side side)
     if (status)
         return status;
     path->weights = weights;
-    step_fill(path->weights, plan->weight_bytes / sizeof *path->weights, WEIGHT_SEED);
-    return RAFFIA_OK;
+    return bench_step_fill(path->weights, plan->weight_bytes / sizeof *path->weights, WEIGHT_SEED);
 }
 
 static void close_path(struct bench *bench, enum side side)
@@ -179,8 +195,8 @@ static raffia_status run_firsts(struct bench *bench)
             status = run_first(bench, HUGE, round == 0);
         if (!status)
             status = compare(bench, 0);
-        if (!status && cli_interrupted())
-            status = core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
+        if (!status)
+            status = cli_interrupt_check();
         if (status)
             return status;
     }
@@ -200,8 +216,8 @@ static raffia_status run_steps(struct bench *bench)
             bench_row_add(bench->steps[side], seconds);
         }
         raffia_status status = compare(bench, step);
-        if (!status && cli_interrupted())
-            status = core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
+        if (!status)
+            status = cli_interrupt_check();
         if (status)
             return status;
     }
@@ -227,13 +243,11 @@ static raffia_status add_results(struct bench *bench)
     return RAFFIA_OK;
 }
 
+/* The pool, the weights and a batch of the regular path, and the source of the batches. */
 static raffia_status check_memory(const struct bench_step_plan *plan)
 {
-    size_t need;
-    if (!core_add(plan->weight_bytes, plan->batch_bytes, &need) ||
-        !core_multiply(need, SIDES + 1, &need))
-        return core_error(RAFFIA_ERROR_OVERFLOW, "%zu and %zu bytes exceed the address space",
-                          plan->weight_bytes, plan->batch_bytes);
+    const size_t need =
+        pool_bytes(plan) + plan->weight_bytes + 2 * plan->batch_bytes + SHIFTS_BYTES;
     return bench_memory_check(need, "the benchmark", "--batch, --weights");
 }
 
@@ -244,8 +258,9 @@ static raffia_status run(struct bench *bench)
     if (status)
         return status;
     void *numbers = bench->source;
-    step_fill(numbers, bytes / sizeof(float), BATCH_SEED);
-    status = make_rows(bench);
+    status = bench_step_fill(numbers, bytes / sizeof(float), BATCH_SEED);
+    if (!status)
+        status = make_rows(bench);
     if (!status)
         status = run_firsts(bench);
     if (!status)

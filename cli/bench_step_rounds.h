@@ -14,6 +14,9 @@ struct bench_step_plan {
     size_t weight_bytes;
 };
 
+/* step_fill(); CANCELLED if the user interrupted the command meanwhile. */
+raffia_status bench_step_fill(float *numbers, size_t count, uint32_t seed);
+
 /* Measures; `report` is empty. */
 raffia_status bench_step_measure(const struct bench_step_plan *plan, struct bench_report *report);
 

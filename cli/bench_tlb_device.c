@@ -167,8 +167,8 @@ static raffia_status run_size(struct bench *bench, enum way way, size_t size)
         status = run_sample(bench, way, size, run == 0);
     core_free(order);
     core_free(words);
-    if (!status && cli_interrupted())
-        status = core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
+    if (!status)
+        status = cli_interrupt_check();
     return status;
 }
 

@@ -20,6 +20,10 @@
 /* Both kinds of memory stand side by side: each takes a third of what is free. */
 #define SHARE 3
 
+/* Reads between two looks at the interrupt flag: a whole number of rounds through the pages of the
+ * spread rows, unless --spread says otherwise. */
+#define READS_A_LOOK ((size_t)1 << 18)
+
 /* A dependent read takes as long as several independent ones. */
 #define CHASE_PART 4
 
@@ -110,7 +114,14 @@ static raffia_status make_memory(struct bench *bench)
     if (status)
         return status;
     unsigned threads = core_thread_count(bench->plan->options.threads);
-    status = bench_pool_make(bench->bytes, threads, &bench->plan->options, &bench->pool);
+    /* The machine's memory is made before the rings and the pool are: there Ctrl-C is heard. */
+    status = bench_memory_touch(bench->memory[REGULAR], bench->bytes, threads);
+    if (!status)
+        bench_memory_warm(bench->bytes, true);
+    if (!status)
+        status = cli_interrupt_check();
+    if (!status)
+        status = bench_pool_make(bench->bytes, threads, &bench->plan->options, &bench->pool);
     if (!status)
         status = raffia_pool_alloc(bench->pool, bench->bytes, 0, &block);
     if (status)
@@ -137,11 +148,12 @@ static void free_memory(struct bench *bench)
     raffia_pool_release(bench->pool);
 }
 
-/* One sample: the reads made. */
-static size_t do_work(struct bench *bench, enum work work, enum side side, uint64_t seed)
+/* So many reads of one kind of work; returns how many they were. */
+static size_t do_piece(struct bench *bench, enum work work, enum side side, size_t reads,
+                       uint64_t seed)
 {
     const unsigned char *memory = bench->memory[side];
-    const size_t pages = bench->bytes / PROBE_PAGE, reads = bench->plan->reads;
+    const size_t pages = bench->bytes / PROBE_PAGE;
     const unsigned chains = works[work].chains;
     if (chains) {
         const size_t steps = core_max(reads / core_max(CHASE_PART, chains), 1);
@@ -156,6 +168,18 @@ static size_t do_work(struct bench *bench, enum work work, enum side side, uint6
     else
         bench->sums[side] += probe_read(memory, pages, reads, seed);
     return reads;
+}
+
+/* One sample: the reads made, fewer if the command is interrupted. */
+static size_t do_work(struct bench *bench, enum work work, enum side side, uint64_t seed)
+{
+    size_t made = 0;
+    for (size_t left = bench->plan->reads; left > 0 && !cli_interrupted();) {
+        const size_t piece = core_min(left, READS_A_LOOK);
+        made += do_piece(bench, work, side, piece, seed * READS_A_LOOK + left);
+        left -= piece;
+    }
+    return made;
 }
 
 /* The lines of what stays in the caches are fetched first, so that neither side pays for the
@@ -184,7 +208,7 @@ static void run_sample(struct bench *bench, enum work work, enum side side, unsi
         for (size_t i = 0; i < bench->counters.count; i++)
             bench->misses[side][i] += counts[i];
     }
-    if (round > 0)
+    if (round > 0 && reads > 0)
         bench_row_add(bench->rows[work][side], seconds / (double)reads);
 }
 
@@ -206,8 +230,9 @@ static raffia_status run_rounds(struct bench *bench)
             enum side first = round % 2 ? HUGE : REGULAR;
             run_sample(bench, (enum work)work, first, round);
             run_sample(bench, (enum work)work, first == HUGE ? REGULAR : HUGE, round);
-            if (cli_interrupted())
-                return core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
+            raffia_status status = cli_interrupt_check();
+            if (status)
+                return status;
         }
     /* Both hold the same ring, and were read alike. */
     return read_alike(bench)

@@ -22,6 +22,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char documentation[] =
     "Replays what a program allocated and freed on a pool, and says what memory the pool needed "
@@ -166,7 +168,7 @@ static error_t parse_pool(int key, char *text, struct argp_state *state,
         plan->pages = modes[cli_option_choice(state, "--pages", text, words)];
         return 0;
     case KEY_PAGE_SIZE:
-        plan->page_size = cli_option_size(state, "--page-size", text, PAGE_MIN, PAGE_MAX);
+        plan->page_size = cli_option_page_size(state, text, PAGE_MIN);
         return 0;
     case KEY_POOL_SIZE:
         plan->pool_bytes = cli_option_size(state, "--pool-size", text, 1, BYTES_MAX);
@@ -304,6 +306,24 @@ static raffia_status check_touch(const struct bench_trace_plan *plan)
     return status;
 }
 
+/* Long before the drawing replaces it: the trace would be gone. */
+static raffia_status check_drawing(const struct command *command, bool *clash_p)
+{
+    const char *trace = command->files[0];
+    struct stat source;
+    if (!command->svg)
+        return RAFFIA_OK;
+    *clash_p =
+        (strcmp(trace, "-") == 0 ? fstat(STDIN_FILENO, &source) : stat(trace, &source)) == 0 &&
+        output_is_file(command->svg, &source);
+    if (*clash_p)
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "--svg: '%s' is the trace itself, and the drawing would destroy it; name "
+                          "another file",
+                          command->svg);
+    return output_check(command->svg, 0);
+}
+
 static raffia_status replay_files(struct command *command)
 {
     if (command->json && command->file_count > 1)
@@ -330,5 +350,12 @@ int bench_trace(int argc, char **argv)
         .plan = {.device = "host", .pages = RAFFIA_PAGES_TRY, .runs = RUNS_DEFAULT}};
     argp_parse(&argp, argc, argv, 0, NULL, &command);
     cli_interrupt_catch();
-    return replay_files(&command) ? cli_fail_last(command.json, NULL) : CLI_OK;
+    bool clash = false;
+    raffia_status status = check_drawing(&command, &clash);
+    if (!status)
+        status = replay_files(&command);
+    if (!status)
+        return CLI_OK;
+    const int code = cli_fail_last(command.json, NULL);
+    return clash ? CLI_USAGE : code;
 }

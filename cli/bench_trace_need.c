@@ -1,9 +1,7 @@
 /* The smallest pool that serves a whole trace. */
 #include "cli/bench_trace.h"
-#include "cli/interrupt.h"
 #include "cli/replay_ways.h"
 #include "core/checked.h"
-#include "core/error.h"
 
 #include <math.h>
 
@@ -44,8 +42,6 @@ raffia_status bench_trace_need(const struct bench_trace *bench, double *need_p)
     *need_p = NAN;
     for (size_t i = 0; i <= (PEAKS_MAX - 1) * STEPS_A_PEAK; i++) {
         bool served = false;
-        if (cli_interrupted())
-            return core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
         raffia_status status = is_served(bench, first + i * step, unit, &served);
         if (status)
             return status;

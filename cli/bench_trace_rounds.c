@@ -2,7 +2,6 @@
 #include "cli/bench_pool.h"
 #include "cli/bench_sim.h"
 #include "cli/bench_trace.h"
-#include "cli/interrupt.h"
 #include "cli/replay_ways.h"
 #include "core/checked.h"
 #include "core/error.h"
@@ -69,15 +68,14 @@ static raffia_status prepare_each(struct bench_trace *bench, const char *kind, s
     const struct trace *trace = bench->trace;
     char name[BENCH_NAME_MAX];
     snprintf(name, sizeof name, "%s.alloc", kind);
-    run->takes = bench_report_row(bench->report, name, 1, (size_t)trace->blocks + 1);
+    const size_t takes = trace->blocks, gives = trace->count - trace->blocks;
+    run->takes = bench_report_row(bench->report, name, 1, takes + 1);
     snprintf(name, sizeof name, "%s.free", kind);
-    run->gives = run->takes
-                     ? bench_report_row(bench->report, name, 1, trace->count - trace->blocks + 1)
-                     : NULL;
+    run->gives = run->takes ? bench_report_row(bench->report, name, 1, gives + 1) : NULL;
     if (!run->gives)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    run->each = (struct replay_each){.take_seconds = run->takes->samples,
-                                     .give_seconds = run->gives->samples};
+    run->each = (struct replay_each){.take_seconds = bench_row_take(run->takes, takes),
+                                     .give_seconds = bench_row_take(run->gives, gives)};
     return RAFFIA_OK;
 }
 
@@ -85,8 +83,8 @@ static raffia_status run_each(struct bench_trace *bench, const struct replay_way
                               struct each_run *run, struct replay_result *result)
 {
     raffia_status status = replay_run_each(way, bench->trace, bench->names, &run->each, result);
-    run->takes->count = run->each.takes;
-    run->gives->count = run->each.gives;
+    bench_row_cut(run->takes, run->each.takes);
+    bench_row_cut(run->gives, run->each.gives);
     return status;
 }
 
@@ -203,8 +201,6 @@ static raffia_status mean_pass(struct bench_trace *bench, const struct replay_wa
                                struct bench_row *row)
 {
     struct replay_result result;
-    if (cli_interrupted())
-        return core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
     raffia_status status = replay_run(way, bench->trace, bench->names, &result);
     if (!status)
         bench_row_add(row, result.seconds / (double)result.done);

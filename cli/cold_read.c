@@ -1,6 +1,7 @@
 #include "cli/cold_read.h"
 
 #include "cli/input.h"
+#include "cli/interrupt.h"
 #include "core/checked.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -80,7 +81,8 @@ static raffia_status read_share(void *context, unsigned index, unsigned count)
     size_t file;
     uint64_t offset;
     while (!status && find_piece(job, atomic_fetch_add(&job->next, 1), &file, &offset))
-        status = read_piece(job, file, offset, buffer);
+        if (!(status = cli_interrupt_check()))
+            status = read_piece(job, file, offset, buffer);
     free(buffer);
     return status;
 }

@@ -40,24 +40,16 @@ static raffia_status split(const raffia_model *model, const char *request,
     return no_tensor(request, strcspn(request, "="));
 }
 
-/* Whether the path leads to the file that `other` describes. */
-static bool is_file(const char *path, const struct stat *other)
-{
-    struct stat found;
-    return stat(path, &found) == 0 && found.st_dev == other->st_dev &&
-           found.st_ino == other->st_ino;
-}
-
 /* The file that was named, or found in the directory that was: it may be the index of shards. */
 static bool is_entry(const char *path, const struct stat *target)
 {
     struct stat found;
     char *entry;
-    if (is_file(path, target))
+    if (output_is_file(path, target))
         return true;
     if (stat(path, &found) || !S_ISDIR(found.st_mode) || catalog_directory_find(path, &entry))
         return false;
-    const bool is = is_file(entry, target);
+    const bool is = output_is_file(entry, target);
     core_free(entry);
     return is;
 }

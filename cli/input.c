@@ -1,5 +1,6 @@
 #include "cli/input.h"
 
+#include "cli/interrupt.h"
 #include "core/checked.h"
 #include "core/error.h"
 
@@ -23,6 +24,8 @@ raffia_status input_open(const char *path, int *fd_p)
 raffia_status input_read(const char *path, int fd, uint64_t offset, void *to, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
+        if (cli_interrupted())
+            return cli_interrupt_check();
         ssize_t got =
             pread(fd, (char *)to + done, core_min(bytes - done, READ_MAX), (off_t)(offset + done));
         if (got < 0 && errno == EINTR)

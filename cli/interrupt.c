@@ -1,5 +1,7 @@
 #include "cli/interrupt.h"
 
+#include "core/error.h"
+
 #include <signal.h>
 #include <stddef.h>
 
@@ -27,6 +29,11 @@ void cli_interrupt_catch(void)
 bool cli_interrupted(void)
 {
     return raised != 0;
+}
+
+raffia_status cli_interrupt_check(void)
+{
+    return raised ? core_error(RAFFIA_ERROR_CANCELLED, "interrupted") : RAFFIA_OK;
 }
 
 const volatile int *cli_interrupt_flag(void)

@@ -5,6 +5,8 @@
 #ifndef CLI_INTERRUPT_H
 #define CLI_INTERRUPT_H
 
+#include <raffia/status.h>
+
 #include <stdbool.h>
 
 /* From now on the signals raise the flag instead of ending the process. SIGXFSZ is ignored: it
@@ -12,6 +14,9 @@
 void cli_interrupt_catch(void);
 
 bool cli_interrupted(void);
+
+/* CANCELLED, "interrupted", once it was. What takes long asks every tenth of a second or so. */
+raffia_status cli_interrupt_check(void);
 
 /* The flag itself, as raffia_load_options.cancel takes it. */
 const volatile int *cli_interrupt_flag(void);

@@ -109,14 +109,6 @@ static raffia_pages_mode parse_pages(struct argp_state *state, const char *text)
     return modes[cli_option_choice(state, "--pages", text, pages_words)];
 }
 
-static size_t parse_page_size(struct argp_state *state, const char *text)
-{
-    size_t bytes = cli_option_size(state, "--page-size", text, (size_t)4 << 10, (size_t)1 << 30);
-    if (!core_is_power_of_two(bytes))
-        argp_error(state, "--page-size: %s is not a power of two; 2MiB and 1GiB are usual", text);
-    return bytes;
-}
-
 static raffia_reader parse_reader(struct argp_state *state, const char *text)
 {
     static const raffia_reader readers[] = {RAFFIA_READER_AUTO, RAFFIA_READER_BUFFERED,
@@ -185,7 +177,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         options->pages = parse_pages(state, text);
         return 0;
     case KEY_PAGE_SIZE:
-        options->page_size = parse_page_size(state, text);
+        options->page_size = cli_option_page_size(state, text, (size_t)4 << 10);
         return 0;
     case KEY_READER:
         options->reader = parse_reader(state, text);

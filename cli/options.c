@@ -1,5 +1,6 @@
 #include "cli/options.h"
 
+#include "core/checked.h"
 #include "core/text.h"
 
 #include <stdio.h>
@@ -16,6 +17,14 @@ size_t cli_option_size(struct argp_state *state, const char *option, const char 
         argp_error(state, "%s: %s is not between %s and %s", option, text,
                    core_format_size(minimum, least), core_format_size(maximum, most));
     }
+    return bytes;
+}
+
+size_t cli_option_page_size(struct argp_state *state, const char *text, size_t minimum)
+{
+    const size_t bytes = cli_option_size(state, "--page-size", text, minimum, (size_t)1 << 30);
+    if (!core_is_power_of_two(bytes))
+        argp_error(state, "--page-size: %s is not a power of two; 2MiB and 1GiB are usual", text);
     return bytes;
 }
 

@@ -13,6 +13,9 @@
 size_t cli_option_size(struct argp_state *state, const char *option, const char *text,
                        size_t minimum, size_t maximum);
 
+/* The value of --page-size: a power of two from `minimum` to 1 GiB. */
+size_t cli_option_page_size(struct argp_state *state, const char *text, size_t minimum);
+
 /* A whole number from `minimum` to `maximum`. */
 uint64_t cli_option_count(struct argp_state *state, const char *option, const char *text,
                           uint64_t minimum, uint64_t maximum);

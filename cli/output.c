@@ -142,6 +142,13 @@ bool output_same_place(const char *a, const char *b)
     return same;
 }
 
+bool output_is_file(const char *path, const struct stat *other)
+{
+    struct stat found;
+    return stat(path, &found) == 0 && found.st_dev == other->st_dev &&
+           found.st_ino == other->st_ino;
+}
+
 raffia_status output_open(const char *path, uint64_t bytes, struct output *output)
 {
     *output = (struct output){.fd = -1};

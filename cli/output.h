@@ -8,6 +8,7 @@
 #include <raffia/base.h>
 #include <raffia/status.h>
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 struct output {
@@ -22,6 +23,10 @@ raffia_status output_check(const char *path, uint64_t bytes);
 /* Whether two paths name the same entry of the same directory: the later output would replace the
  * earlier one. */
 bool output_same_place(const char *a, const char *b);
+
+/* Whether the path leads to the file that `other` describes, by whatever name: writing there would
+ * replace it. False where nothing stands at the path. */
+bool output_is_file(const char *path, const struct stat *other);
 
 /* Starts a file. Fails, without leaving anything, if `bytes` of it would not fit on the disk, or if
  * something stands at `path` that is no regular file. */

@@ -1,5 +1,7 @@
 #include "cli/replay.h"
 
+#include "cli/interrupt.h"
+#include "core/checked.h"
 #include "core/clock.h"
 #include "core/memory.h"
 
@@ -10,6 +12,9 @@ uint64_t *replay_names_new(const struct trace *trace)
 {
     return core_calloc((size_t)trace->blocks + 1, sizeof(uint64_t));
 }
+
+/* Between two looks at the interrupt flag; so many that looking takes no time. */
+#define OPS_A_LOOK ((size_t)1 << 12)
 
 /* One op. A free of what was refused is no call, and is not counted. */
 static inline raffia_status step(const struct replay_way *way, const struct trace_op *op,
@@ -42,8 +47,14 @@ raffia_status replay_run(const struct replay_way *way, const struct trace *trace
     raffia_status status = RAFFIA_OK;
     const struct trace_op *op = trace->ops, *end = op + trace->count;
     uint64_t started = core_clock_ns();
-    for (; !status && op < end; op++)
-        status = step(way, op, names, &counts);
+    while (!status && op < end) {
+        const size_t left = (size_t)(end - op);
+        const struct trace_op *stop = op + core_min(left, OPS_A_LOOK);
+        for (; !status && op < stop; op++)
+            status = step(way, op, names, &counts);
+        if (!status)
+            status = cli_interrupt_check();
+    }
     counts.seconds = (double)(core_clock_ns() - started) * 1e-9;
     if (!status)
         *result = counts;
@@ -71,6 +82,8 @@ raffia_status replay_run_each(const struct replay_way *way, const struct trace *
                 each->take_seconds[each->takes++] = seconds;
         }
         status = each->observe ? each->observe(each->observe_context, i) : RAFFIA_OK;
+        if (!status)
+            status = cli_interrupt_check();
         if (status)
             return status;
     }

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define OPS_FIRST 1024u
@@ -39,15 +40,27 @@ static raffia_status add_op(struct builder *builder, const struct trace_op *op)
     return RAFFIA_OK;
 }
 
+/* Room for "0x" and 64 bits, or their decimal digits. */
+#define BLOCK_NAME_MAX 24
+
+/* As the trace itself writes it. */
+static const char *block_name(const struct builder *builder, uint64_t id,
+                              char name[static BLOCK_NAME_MAX])
+{
+    const bool pointer = builder->trace->form == TRACE_RMM;
+    snprintf(name, BLOCK_NAME_MAX, pointer ? "0x%llx" : "%llu", (unsigned long long)id);
+    return name;
+}
+
 static raffia_status allocate(struct builder *builder, struct trace_id *id,
                               const struct trace_event *event)
 {
     struct trace *trace = builder->trace;
     uint64_t live_bytes, asked_bytes;
+    char name[BLOCK_NAME_MAX];
     if (id->live)
-        return core_error(RAFFIA_ERROR_FORMAT,
-                          "block %llu is allocated, and has been since line %zu",
-                          (unsigned long long)event->id, id->line);
+        return core_error(RAFFIA_ERROR_FORMAT, "block %s is allocated, and has been since line %zu",
+                          block_name(builder, event->id, name), id->line);
     if (!core_add(builder->live_bytes, event->bytes, &live_bytes) ||
         !core_add(trace->asked_bytes, event->bytes, &asked_bytes))
         return core_error(RAFFIA_ERROR_FORMAT, "with %llu bytes more the sizes exceed 64 bits",
@@ -73,14 +86,15 @@ static raffia_status allocate(struct builder *builder, struct trace_id *id,
 static raffia_status release(struct builder *builder, struct trace_id *id,
                              const struct trace_event *event)
 {
+    char name[BLOCK_NAME_MAX];
     if (!id->live)
-        return core_error(RAFFIA_ERROR_FORMAT, "block %llu is freed, and is not allocated",
-                          (unsigned long long)event->id);
+        return core_error(RAFFIA_ERROR_FORMAT, "block %s is freed, and is not allocated",
+                          block_name(builder, event->id, name));
     if (event->has_bytes && event->bytes != id->bytes)
         return core_error(RAFFIA_ERROR_FORMAT,
-                          "block %llu is freed with %llu bytes, and was allocated with %llu in "
+                          "block %s is freed with %llu bytes, and was allocated with %llu in "
                           "line %zu",
-                          (unsigned long long)event->id, (unsigned long long)event->bytes,
+                          block_name(builder, event->id, name), (unsigned long long)event->bytes,
                           (unsigned long long)id->bytes, id->line);
     const struct trace_op op = {.bytes = id->bytes, .block = id->block, .frees = true};
     raffia_status status = add_op(builder, &op);

@@ -37,9 +37,12 @@ static raffia_status wrong_count(unsigned expected, unsigned got)
 /* A decimal number; `what` names it in the sentence. */
 static raffia_status number(const char *what, const char *text, uint64_t *value_p)
 {
-    if (core_parse_count(text, UINT64_MAX - 1, value_p))
-        return core_error(RAFFIA_ERROR_FORMAT, "the %s '%.32s' is not a whole number", what, text);
-    return RAFFIA_OK;
+    if (!core_parse_count(text, UINT64_MAX - 1, value_p))
+        return RAFFIA_OK;
+    if (*text && !text[strspn(text, "0123456789")])
+        return core_error(RAFFIA_ERROR_FORMAT, "the %s %.32s is too large: %llu is the most", what,
+                          text, (unsigned long long)(UINT64_MAX - 1));
+    return core_error(RAFFIA_ERROR_FORMAT, "the %s '%.32s' is not a whole number", what, text);
 }
 
 static int digit_value(char c)

@@ -40,7 +40,8 @@ static const struct driver *find_driver(const char *name, size_t length)
 static raffia_status refuse_name(const char *name)
 {
     return core_error(RAFFIA_ERROR_NOT_FOUND,
-                      "there is no device '%.40s'; devices are called 'host', 'cuda:0' or 'sim:0'",
+                      "there is no device '%.40s'; devices are called 'host', 'cuda:0', 'sim:0' or "
+                      "'pinned:cuda:0'",
                       name);
 }
 

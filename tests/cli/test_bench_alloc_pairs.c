@@ -1,8 +1,11 @@
 /* Pairs of allocation and free, with a way of getting memory that only keeps the books. */
 #include "cli/bench_alloc_pairs.h"
+#include "cli/interrupt.h"
 #include "core/error.h"
+#include "core/memory.h"
 #include "support/cmocka.h"
 
+#include <signal.h>
 #include <string.h>
 
 #define PAIRS 1000
@@ -155,16 +158,60 @@ static void each_call_is_timed_by_itself(void **state)
     (void)state;
 }
 
+static void pairs_leave_a_pool_room_to_spare(void **state)
+{
+    const size_t pools[] = {2 * PAIR_STEP_BYTES, 5 * PAIR_STEP_BYTES, (size_t)1 << 28,
+                            (size_t)1 << 33};
+    for (size_t i = 0; i < sizeof pools / sizeof *pools; i++) {
+        struct pair_load load;
+        struct pair_result result;
+        struct books books = {0};
+        const struct pair_way way = {&books, take, give};
+        assert_ok(pair_load_make(pools[i], PAIRS, &load));
+        assert_ok(pairs_run(&way, &load, &result, NULL));
+        assert_true(books.most_bytes <= pools[i] / 2);
+        for (size_t pair = 0; pair < load.pairs; pair++)
+            assert_true(load.sizes[pair] == PAIR_STEP_BYTES || load.sizes[pair] <= pools[i] / 8);
+        core_free(load.sizes);
+    }
+    (void)state;
+}
+
+static raffia_status take_and_interrupt(void *context, size_t bytes, void **block_p)
+{
+    const struct books *books = context;
+    if (books->taken == PAIRS / 2)
+        raise(SIGINT);
+    return take(context, bytes, block_p);
+}
+
+/* The last of the tests: what was interrupted stays so. */
+static void an_interrupt_ends_a_pass_soon_with_nothing_alive(void **state)
+{
+    struct books books = {0};
+    struct pair_way way = {&books, take_and_interrupt, give};
+    struct pair_load load = load_of(PAIR_LIVE_MAX, SIZE_MAX);
+    struct pair_result result;
+    cli_interrupt_catch();
+    assert_status(RAFFIA_ERROR_CANCELLED, pairs_run(&way, &load, &result, NULL));
+    assert_error_mentions("interrupted");
+    assert_in_range(books.taken, PAIRS / 2, PAIRS - 1);
+    assert_int_equal(books.given, books.taken);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(b18_sizes_are_every_step_from_2_to_64_mib),
+        cmocka_unit_test(pairs_leave_a_pool_room_to_spare),
         cmocka_unit_test(b18_each_block_is_taken_and_given_once_with_64_alive),
         cmocka_unit_test(no_more_is_alive_than_allowed),
         cmocka_unit_test(a_refused_block_waits_for_older_ones_to_go),
         cmocka_unit_test(what_cannot_be_had_at_all_is_an_error),
         cmocka_unit_test(after_a_failure_nothing_stays_alive),
         cmocka_unit_test(each_call_is_timed_by_itself),
+        cmocka_unit_test(an_interrupt_ends_a_pass_soon_with_nothing_alive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,10 +47,41 @@ def test_ratios_to_a_peer_are_left_out_where_there_is_none():
     assert report["values"]["alloc.stream_pair_ns"] > 0
 
 
+@pytest.mark.parametrize("size", ["4MiB", "30MiB", "200MiB"])
+def test_the_pairs_find_room_in_the_pool(size):
+    arguments = ["--pool", size, "--first", "2MiB", "--pairs", "2000", "--pinned", "2MiB"]
+    report = raffia("bench", "alloc", "--device", "sim:0", "--runs", "1", *arguments, "--json", env=HIDDEN).json
+    assert report["values"]["alloc.fallbacks"] == 0
+    assert any("of 2000 allocations 0 were not found room for" in note for note in report["notes"])
+
+
 def test_loads_stay_within_the_budget(tmp_path):
     report = bench("load", "--hot", "--dir", tmp_path, env={**HIDDEN, "RAFFIA_LOAD_BUDGET": "8MiB"}).json
     assert {row["name"] for row in report["rows"]} == {"link.pinned", "load.first", "load.second"}
     assert report["values"]["load.host_bytes_above_start"] <= (8 << 20) + (64 << 20)
+
+
+@pytest.mark.parametrize("memory", ["hidden", "visible"])
+def test_a_model_smaller_than_a_slot_is_measured(model, memory):
+    env = {**HIDDEN, "RAFFIA_SIM_MEMORY": memory, "RAFFIA_LOAD_SLOT": "4MiB"}
+    report = raffia("bench", "load", "--device", "sim:0", "--runs", "1", "--hot", "--json", model, env=env).json
+    link = next(row for row in report["rows"] if row["name"] == "link.pinned")
+    assert link["bytes"] == report["values"]["load.copy_bytes"] == 4 << 20
+    notes = " ".join(report["notes"])
+    assert ("the ring makes them" in notes) == ("and the ring inside the clock" in notes) == (memory == "hidden")
+    assert ("read into it" in notes) == (memory == "visible")
+
+
+def test_the_link_is_measured_with_the_slots_of_the_load(tmp_path):
+    env = {**HIDDEN, "RAFFIA_LOAD_SLOT": "16MiB", "RAFFIA_LOAD_BUDGET": "8MiB"}
+    report = bench("load", "--hot", "--dir", tmp_path, env=env).json
+    assert report["values"]["load.copy_bytes"] == 4 << 20  # the budget allows no more
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_memory_pinned_for_a_device_is_none_to_measure(name):
+    result = raffia("bench", name, "--device", "pinned:sim:0", expect=USAGE)
+    assert "'pinned:sim:0' is host memory pinned for a device" in result.err and result.out == ""
 
 
 def test_devices_that_cannot_be_measured_are_refused():

@@ -55,6 +55,21 @@ static void medians_and_quantiles_are_those_of_the_sorted_samples(void **state)
     (void)state;
 }
 
+static void samples_can_be_written_in_place_and_cut(void **state)
+{
+    const double old[] = {9, 9, 9, 9};
+    struct bench_row *row = row_of("row", old, 4);
+    double *samples = bench_row_take(row, 3);
+    for (int i = 0; i < 3; i++)
+        samples[i] = i + 1;
+    assert_int_equal(row->count, 3);
+    assert_true(near(bench_row_mean(row), 2));
+    bench_row_cut(row, 2);
+    bench_row_add(row, 6);
+    assert_true(near(bench_row_mean(row), 3));
+    (void)state;
+}
+
 static void the_99th_of_a_hundred_is_not_the_largest(void **state)
 {
     double samples[200];
@@ -132,6 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(medians_and_quantiles_are_those_of_the_sorted_samples),
+        TEST(samples_can_be_written_in_place_and_cut),
         TEST(the_99th_of_a_hundred_is_not_the_largest),
         TEST(ratios_are_of_medians_and_unknown_where_they_mean_nothing),
         TEST(values_are_found_by_name_and_unknown_where_they_are_no_number),

@@ -39,8 +39,8 @@ def test_b13_a_pool_that_stands_is_not_touched_again(tmp_path):
         assert ways[name]["build_driver_calls"] > 0
         assert ways[name]["after_first_round"]["driver_calls"] == 0
     for name in "rotate.rebuilt", "rotate.regular":
-        # Made, mapped, unmapped and destroyed for each of three models.
-        assert [each["driver_calls"] for each in ways[name]["rounds"]] == [12] * 4
+        # Made and mapped for each of three models; what gives them back cannot be counted.
+        assert [each["driver_calls"] for each in ways[name]["rounds"]] == [6] * 4
         assert ways[name]["pool_bytes"] == 0
     total = 3 * (4 << 20)
     assert 1.29 * total < ways["rotate.stay"]["pool_bytes"] < 1.3 * total + (2 << 20)

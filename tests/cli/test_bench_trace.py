@@ -231,6 +231,24 @@ def test_the_drawing_is_xml_and_agrees_with_the_report(write, tmp_path, operatio
         assert word in texts
 
 
+def test_the_drawing_does_not_replace_the_trace(write, tmp_path):
+    trace = write(SMALL)
+    for name, make in ("symbolic", "symlink_to"), ("hard", "hardlink_to"):
+        getattr(tmp_path / name, make)(trace)
+    for drawing in trace, tmp_path / "." / trace.name, tmp_path / "symbolic", tmp_path / "hard":
+        result = raffia("bench", "trace", trace, "--device", "sim:0", "--svg", drawing, expect=USAGE)
+        assert "is the trace itself" in result.err and result.out == ""
+    with open(trace) as file:
+        refused = subprocess.run([CLI, "bench", "trace", "-", "--device", "sim:0", "--svg", trace], stdin=file)
+    assert refused.returncode == USAGE
+    assert trace.read_text() == SMALL and (tmp_path / "symbolic").is_symlink()
+
+
+def test_a_drawing_that_cannot_be_written_is_refused_before_anything_runs(write, tmp_path):
+    result = raffia("bench", "trace", write("no trace\n"), "--svg", tmp_path / "no" / "x.svg", expect=FAILURE)
+    assert "cannot create a file there" in result.err
+
+
 @pytest.mark.parametrize(
     "text, said",
     [
@@ -276,6 +294,7 @@ def test_what_is_missing_is_said(tmp_path, write):
         ["x", "--limit-factor", "1", "--pool-size", "1GiB"],
         ["x", "y", "--svg", "z"],
         ["x", "--page-size", "4KiB"],
+        ["x", "--page-size", "3MiB"],
         ["x", "--granule", "1"],
         ["x", "--runs", "0"],
         ["x", "--pages", "maybe"],

@@ -1,9 +1,11 @@
 /* Replaying traces: what is called, counted and left. */
+#include "cli/interrupt.h"
 #include "cli/replay.h"
 #include "cli/replay_ways.h"
 #include "core/memory.h"
 #include "support/cmocka.h"
 
+#include <signal.h>
 #include <string.h>
 
 /* An allocator of so many bytes that remembers its calls. */
@@ -156,6 +158,37 @@ static void the_index_alone_serves_and_refuses(void **state)
     (void)state;
 }
 
+static raffia_status interrupt(void *context, size_t op)
+{
+    (void)context;
+    if (op == 2)
+        raise(SIGINT);
+    return RAFFIA_OK;
+}
+
+/* The last of the tests: what was interrupted stays so. */
+static void an_interrupt_ends_a_run(void **state)
+{
+    struct trace trace;
+    uint64_t *names;
+    double takes[4], gives[2];
+    struct replay_result result;
+    struct fake fake = {.room = 100};
+    const struct replay_way way = {fake_take, fake_give, &fake};
+    struct replay_each each = {.take_seconds = takes, .give_seconds = gives, .observe = interrupt};
+    read_trace(text, &trace, &names);
+    cli_interrupt_catch();
+    assert_status(RAFFIA_ERROR_CANCELLED, replay_run_each(&way, &trace, names, &each, &result));
+    assert_int_equal(fake.takes + fake.gives, 3);
+    assert_ok(replay_drain(&way, &trace, names));
+    assert_status(RAFFIA_ERROR_CANCELLED, replay_run(&way, &trace, names, &result));
+    assert_ok(replay_drain(&way, &trace, names));
+    assert_int_equal(fake.room, 100);
+    core_free(names);
+    trace_clear(&trace);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +196,7 @@ int main(void)
         cmocka_unit_test(each_call_is_timed_and_each_op_observed),
         cmocka_unit_test(a_failure_that_is_no_refusal_ends_the_run),
         cmocka_unit_test(the_index_alone_serves_and_refuses),
+        cmocka_unit_test(an_interrupt_ends_a_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

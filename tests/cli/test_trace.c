@@ -105,7 +105,9 @@ static void what_is_wrong_is_refused_with_its_line(void **state)
         {HEADER "a,0,1.5,0,0\n", "line 2", "size '1.5'"},
         {HEADER "a,0, 1,0,0\n", "line 2", "size ' 1'"},
         {HEADER "a,0,,0,0\n", "line 2", "size ''"},
-        {HEADER "a,0,99999999999999999999,0,0\n", "line 2", "size"},
+        {HEADER "a,0,18446744073709551615,0,0\n", "line 2",
+         "size 18446744073709551615 is too large"},
+        {HEADER "a,0,99999999999999999999,0,0\n", "line 2", "is too large"},
         {HEADER "a,0,1,x,0\n", "line 2", "stream 'x'"},
         {HEADER "a,0,1,0,now\n", "line 2", "time 'now'"},
         {HEADER "a,0,1,0,0\na,0,1,0,0\n", "line 3", "since line 2"},
@@ -124,6 +126,9 @@ static void what_is_wrong_is_refused_with_its_line(void **state)
         {RMM "1,t,allocate,0x11112222333344445,8,0\n", "line 2", "hexadecimal"},
         {RMM "1,t,allocate,(nil),8,0\n", "line 2", "no address"},
         {RMM "1,t,allocate,0x10,8\n", "line 2", "5 fields where 6"},
+        {RMM "1,t,allocate,0x10,8,0\n1,t,allocate,0x10,8,0\n", "line 3", "block 0x10 is allocated"},
+        {RMM "1,t,free,0x10,8,0\n", "line 2", "block 0x10 is freed"},
+        {RMM "1,t,allocate,0x1f,8,0\n1,t,free,0x1F,9,0\n", "line 3", "block 0x1f is freed with 9"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct trace trace = {.count = 77};

@@ -69,6 +69,8 @@ static void a_device_is_named_after_its_gpu(void **state)
     assert_status(RAFFIA_ERROR_UNSUPPORTED, driver_open("pinned:host", &none));
     assert_error_mentions("pinned:host");
     assert_status(RAFFIA_ERROR_NOT_FOUND, driver_open("pinned:tape:0", &none));
+    assert_status(RAFFIA_ERROR_NOT_FOUND, driver_open("tape:0", &none));
+    assert_error_mentions("'pinned:cuda:0'");
     assert_status(RAFFIA_ERROR_NOT_FOUND, driver_open("pinned:sim:77", &none));
     assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, driver_open("pinned:pinned:sim:0", &none));
 }
