@@ -49,6 +49,16 @@ void resource_adaptor_give_back(const struct resource_adaptor *adaptor, void *ad
     core_error_restore(&before);
 }
 
+raffia_status resource_adaptor_free(struct resource_adaptor *adaptor, raffia_stream stream,
+                                    void *address, size_t bytes, size_t alignment)
+{
+    raffia_status status = resource_claim(&adaptor->base, address);
+    if (status)
+        return status;
+    status = resource_adaptor_deallocate(adaptor, stream, address, bytes, alignment);
+    return resource_settle(&adaptor->base, address, status);
+}
+
 void resource_adaptor_destroy(struct raffia_resource *resource)
 {
     if (!resource_is_inherited(resource))

@@ -30,6 +30,10 @@ void resource_adaptor_end(struct resource_adaptor *adaptor);
 void resource_adaptor_give_back(const struct resource_adaptor *adaptor, void *address, size_t bytes,
                                 size_t alignment);
 
+/* Frees a block that the adaptor counts, and does not know by address: see resource_claim(). */
+raffia_status resource_adaptor_free(struct resource_adaptor *adaptor, raffia_stream stream,
+                                    void *address, size_t bytes, size_t alignment);
+
 /* A destroy for those that have nothing else. */
 void resource_adaptor_destroy(struct raffia_resource *resource);
 

@@ -105,18 +105,18 @@ static raffia_status binning_deallocate(void *context, raffia_stream stream, voi
 {
     struct binning_resource *self = context;
     raffia_resource_ref way;
-    raffia_status status;
     if (resource_is_inherited(&self->adaptor.base))
         return RAFFIA_OK;
+    raffia_status status = resource_claim(&self->adaptor.base, address);
+    if (status)
+        return status;
     if (must_search(self, alignment)) {
         status = free_somewhere(self, stream, address, bytes, alignment);
     } else {
         route(self, bytes, 0, &way);
         status = way.ops->deallocate(way.context, stream, address, bytes, alignment);
     }
-    if (!status && address)
-        resource_drop(&self->adaptor.base);
-    return status;
+    return resource_settle(&self->adaptor.base, address, status);
 }
 
 static raffia_status binning_find(void *context, const void *address, raffia_block *block)

@@ -111,11 +111,7 @@ static raffia_status logging_deallocate(void *context, raffia_stream stream, voi
     if (resource_is_inherited(&self->adaptor.base))
         return RAFFIA_OK;
     write_row(self, "free", address, bytes, stream);
-    raffia_status status =
-        resource_adaptor_deallocate(&self->adaptor, stream, address, bytes, alignment);
-    if (!status && address)
-        resource_drop(&self->adaptor.base);
-    return status;
+    return resource_adaptor_free(&self->adaptor, stream, address, bytes, alignment);
 }
 
 static void logging_describe(void *context, char *buffer, size_t capacity)

@@ -17,18 +17,50 @@ void resource_init(struct raffia_resource *resource, const raffia_resource_ops *
     resource->ops = ops;
     resource->context = resource;
     resource->destroy = destroy;
-    atomic_init(&resource->holds, 1);
+    atomic_init(&resource->holds, RESOURCE_OWNER);
     resource->generation = core_fork_generation();
 }
 
 void resource_context_retain(void *context)
 {
-    resource_hold(context);
+    resource_retain(context);
 }
 
 void resource_context_release(void *context)
 {
-    resource_drop(context);
+    resource_release(context);
+}
+
+/* As in resource_count(). */
+static bool replace(struct raffia_resource *resource, long *before_p, long after)
+{
+    if (!__libc_single_threaded)
+        return atomic_compare_exchange_weak_explicit(&resource->holds, before_p, after,
+                                                     memory_order_acq_rel, memory_order_relaxed);
+    atomic_store_explicit(&resource->holds, after, memory_order_relaxed);
+    return true;
+}
+
+static raffia_status refuse_claim(struct raffia_resource *resource, const void *address)
+{
+    char line[RAFFIA_RESOURCE_TEXT_MAX];
+    return core_error(
+        RAFFIA_ERROR_BAD_ADDRESS,
+        "%p is freed through a resource without live blocks (%s): it was freed "
+        "before, or allocated by another resource",
+        address, raffia_resource_describe(raffia_resource_as_ref(resource), line, sizeof line));
+}
+
+raffia_status resource_claim(struct raffia_resource *resource, const void *address)
+{
+    long before = atomic_load_explicit(&resource->holds, memory_order_relaxed);
+    if (!address)
+        return RAFFIA_OK;
+    do
+        if (before < RESOURCE_BLOCK)
+            return refuse_claim(resource, address);
+    while (!replace(resource, &before, before - RESOURCE_BLOCK + RESOURCE_OWNER));
+    return RAFFIA_OK;
 }
 
 bool resource_is_same(void *context, void *other)
@@ -203,14 +235,14 @@ raffia_status raffia_resource_walk(raffia_resource_ref ref, raffia_block_visitor
 raffia_resource *raffia_resource_retain(raffia_resource *resource)
 {
     if (resource)
-        resource_hold(resource);
+        resource_retain(resource);
     return resource;
 }
 
 void raffia_resource_release(raffia_resource *resource)
 {
     if (resource)
-        resource_drop(resource);
+        resource_release(resource);
 }
 
 raffia_resource_ref raffia_resource_as_ref(const raffia_resource *resource)
