@@ -45,7 +45,7 @@ typedef struct raffia_pinned_options {
 
 /** What the default pinned resource is. */
 typedef struct raffia_pinned_info {
-    char device[RAFFIA_DEVICE_NAME_MAX]; /**< whose memory it is: "pinned:0", or "host" */
+    char device[RAFFIA_DEVICE_NAME_MAX]; /**< whose memory it is: "pinned:cuda:0", or "host" */
     bool pinned;                         /**< false: host memory that is not pinned */
     size_t initial_bytes;                /**< first size of the pool, as asked for */
     size_t maximum_bytes;                /**< its limit, as asked for; 0 = there is no pool */

@@ -143,7 +143,8 @@ raffia_status driver_cpu_accessible(struct driver_device device, bool *accessibl
 {
     raffia_device_info info;
     bool accessible = (device.driver->capabilities & DRIVER_CPU_ACCESSIBLE) != 0;
-    if (accessible) {
+    const bool is_host = device.driver == &host_driver || device.driver == &pinned_driver;
+    if (accessible && !is_host) { /* whose description takes reading files */
         raffia_status status = device.driver->device_info(device.index, &info);
         if (status)
             return status;

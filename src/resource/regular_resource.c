@@ -242,14 +242,21 @@ raffia_status raffia_host_resource_create(const raffia_device_resource_options *
     return make("host", host, order, RAFFIA_HOST_ACCESSIBLE | reach, resource_p);
 }
 
-/* "cuda:1" is served by "pinned:1"; who names a pinned device gets that one. */
+/* "cuda:1" is served by "pinned:cuda:1"; who names a pinned device gets that one. */
 raffia_status resource_pinned_open(const char *device, struct driver_device *device_p)
 {
-    const char *name = device && *device ? device : "pinned:0";
-    const char *number = strchr(name, ':');
-    char pinned[RAFFIA_DEVICE_NAME_MAX];
-    snprintf(pinned, sizeof pinned, "pinned%s", number ? number : ":0");
-    raffia_status status = driver_open(pinned, device_p);
+    char name[RAFFIA_DEVICE_NAME_MAX], pinned[RAFFIA_DEVICE_NAME_MAX];
+    struct driver_device found;
+    raffia_status status = driver_open(device, &found);
+    if (status)
+        return status;
+    driver_device_name(found, name);
+    if (strncmp(name, "pinned:", strlen("pinned:")) == 0) {
+        *device_p = found;
+        return RAFFIA_OK;
+    }
+    snprintf(pinned, sizeof pinned, "pinned:%.50s", name);
+    status = driver_open(pinned, device_p);
     return status ? core_error_prefix_as(
                         RAFFIA_ERROR_UNSUPPORTED,
                         "there is no pinned host memory for device '%s': a GPU's driver must "

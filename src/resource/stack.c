@@ -118,8 +118,14 @@ raffia_status resource_find_device(raffia_resource_ref ref, struct driver_device
 
 unsigned resource_properties_on(struct driver_device device)
 {
-    return RAFFIA_DEVICE_ACCESSIBLE |
-           (device.driver->capabilities & DRIVER_CPU_ACCESSIBLE ? RAFFIA_HOST_ACCESSIBLE : 0u);
+    struct core_error_record before;
+    bool accessible;
+    core_error_save(&before);
+    if (driver_cpu_accessible(device, &accessible)) {
+        core_error_restore(&before);
+        accessible = false; /* who is not sure does not touch it */
+    }
+    return RAFFIA_DEVICE_ACCESSIBLE | (accessible ? RAFFIA_HOST_ACCESSIBLE : 0u);
 }
 
 raffia_status resource_check_stream(struct driver_device device, raffia_stream stream)
