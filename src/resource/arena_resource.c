@@ -260,9 +260,11 @@ static raffia_status take_memory(struct arena_resource *self)
         status =
             resource_adaptor_allocate(&self->adaptor, NULL, self->bytes, self->alignment, &base);
     }
-    if (!status)
-        self->base = base;
-    return status;
+    if (status)
+        return status;
+    self->base = base;
+    /* All streams get parts of it, so that none may find somebody else's work on it. */
+    return resource_order_drain(&self->order, NULL);
 }
 
 static raffia_status set_up(struct arena_resource *self)
