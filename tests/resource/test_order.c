@@ -197,6 +197,27 @@ static void a11_a_first_chunk_is_taken_behind_the_default_stream(void **state)
     check_made_behind(make_eager, CHUNK);
 }
 
+/* Programs make and drop streams without end; an arena tells only so many apart. */
+static void a11_an_arena_serves_any_number_of_streams_without_waiting(void **state)
+{
+    (void)state;
+    raffia_resource *arena = make_arena();
+    void *kept = must_allocate(arena, b);
+    const long waits = sim_calls("stream_wait"), events = sim_calls("event_wait");
+    for (int i = 0; i < 600; i++) {
+        driver_stream stream;
+        assert_ok(sim_driver.stream_create(0, &stream));
+        void *block = must_allocate(arena, stream);
+        must_free(arena, stream, block);
+        assert_ok(sim_driver.stream_retire(0, stream));
+        assert_ok(sim_driver.stream_destroy(0, stream));
+    }
+    assert_int_equal(sim_calls("stream_wait"), waits);
+    assert_int_equal(sim_calls("event_wait"), events);
+    must_free(arena, b, kept);
+    raffia_resource_release(arena);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -205,6 +226,7 @@ int main(void)
         TEST(a11_a_blocks_second_use_comes_behind_the_first),
         TEST(a11_a_chunk_may_be_taken_for_a_stream_that_is_being_captured),
         TEST(a11_an_arena_is_made_behind_the_default_stream),
+        TEST(a11_an_arena_serves_any_number_of_streams_without_waiting),
         TEST(a11_a_first_chunk_is_taken_behind_the_default_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
