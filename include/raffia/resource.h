@@ -59,7 +59,8 @@ typedef enum raffia_resource_properties {
 /** Longest line of raffia_resource_describe(), its NUL included. */
 #define RAFFIA_RESOURCE_TEXT_MAX 256u
 
-/** Most resources one above the other that a walk follows. */
+/** Most resources one above the other: walks follow no more, and one more of this library is
+ * refused with #RAFFIA_ERROR_LIMIT. */
 #define RAFFIA_RESOURCE_DEPTH_MAX 32u
 
 struct raffia_resource_ref;

@@ -17,6 +17,9 @@ raffia_status resource_adaptor_make(size_t bytes, raffia_resource_ref upstream,
         return status;
     if (!resource_p)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "%s: resource_p is NULL", what);
+    status = resource_check_depth(upstream, what);
+    if (status)
+        return status;
     struct resource_adaptor *adaptor = core_calloc(1, bytes);
     if (!adaptor)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;

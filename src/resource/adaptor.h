@@ -16,7 +16,7 @@ struct resource_adaptor {
 };
 
 /* Allocates `bytes` for a struct that begins with a struct resource_adaptor, all zero but for it.
- * `what` begins the sentences about bad arguments. OUT_OF_HOST_MEMORY, INVALID_ARGUMENT. */
+ * `what` begins the sentences about bad arguments. OUT_OF_HOST_MEMORY, INVALID_ARGUMENT, LIMIT. */
 raffia_status resource_adaptor_make(size_t bytes, raffia_resource_ref upstream,
                                     const raffia_resource_ops *ops,
                                     void (*destroy)(struct raffia_resource *), const char *what,

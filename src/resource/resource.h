@@ -126,6 +126,13 @@ raffia_status resource_check(raffia_resource_ref ref, const char *what);
 /* Identity, for tables whose resources are equal to themselves alone. */
 bool resource_is_same(void *context, void *other);
 
+/* Records LIMIT if one resource more on top of this one would be beyond what walks follow. `what`
+ * begins the sentence. */
+raffia_status resource_check_depth(raffia_resource_ref ref, const char *what);
+
+/* Whether a resource is another one or has it below. */
+bool resource_stands_on(raffia_resource_ref ref, raffia_resource_ref other);
+
 /* The device whose memory it is, by name or through what is below; NOT_FOUND. */
 raffia_status resource_find_device(raffia_resource_ref ref, struct driver_device *device_p);
 

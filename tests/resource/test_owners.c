@@ -1,7 +1,10 @@
 /* SPEC A4: a free of what is not a resource's block never counts as an owner's leaving. */
 #include "resource/makers.h"
 
+#include <raffia/current_resource.h>
+
 #include <pthread.h>
+#include <string.h>
 
 static bool say_no(size_t bytes, void *argument)
 {
@@ -173,6 +176,93 @@ static void a4_a_bins_own_block_is_not_the_binnings(void **state)
     raffia_pool_release(pool);
 }
 
+/* ---- what stands on what ----------------------------------------------------------------------
+ */
+
+static void a10_a_bin_that_stands_on_its_binning_is_refused(void **state)
+{
+    (void)state;
+    struct users_resource users = {.properties = RAFFIA_HOST_ACCESSIBLE | RAFFIA_DEVICE_ACCESSIBLE};
+    raffia_resource *first, *second, *between, *around;
+    assert_ok(raffia_binning_resource_create(users_ref(&users), NULL, &first));
+    assert_ok(raffia_statistics_resource_create(raffia_ref(first), &between));
+    assert_ok(raffia_binning_resource_create(users_ref(&users), NULL, &second));
+    assert_ok(raffia_binning_add_bin(raffia_ref(second), 4096, raffia_ref(between)));
+    assert_ok(raffia_tracking_resource_create(raffia_ref(second), NULL, &around));
+    raffia_resource *const bad[] = {first, between, second, around};
+    for (int i = 0; i < 4; i++) {
+        assert_status(RAFFIA_ERROR_INVALID_ARGUMENT,
+                      raffia_binning_add_bin(raffia_ref(first), 4096, raffia_ref(bad[i])));
+        assert_error_mentions("stands on it");
+    }
+    assert_whole(first);
+    assert_whole(around);
+    raffia_resource_release(around);
+    raffia_resource_release(second);
+    raffia_resource_release(between);
+    raffia_resource_release(first);
+    assert_int_equal(users.live, 0);
+}
+
+static void a10_a_stack_beyond_what_is_followed_is_refused(void **state)
+{
+    (void)state;
+    raffia_resource *top = must_make_device("sim:0"), *binning;
+    char name[RAFFIA_DEVICE_NAME_MAX];
+    for (unsigned i = 1; i < RAFFIA_RESOURCE_DEPTH_MAX; i++) {
+        raffia_resource *next;
+        assert_ok(raffia_statistics_resource_create(raffia_ref(top), &next));
+        raffia_resource_release(top);
+        top = next;
+    }
+    assert_ok(raffia_resource_device(raffia_ref(top), name));
+    assert_string_equal(name, "sim:0");
+    for (size_t i = 0; i < ADAPTORS - 1; i++) { /* an owner is none */
+        raffia_resource *more;
+        assert_status(RAFFIA_ERROR_LIMIT, adaptors[i](raffia_ref(top), &more));
+        assert_error_mentions("one above the other");
+    }
+    raffia_resource *device = must_make_device("sim:0");
+    assert_ok(raffia_binning_resource_create(raffia_ref(device), NULL, &binning));
+    assert_status(RAFFIA_ERROR_LIMIT,
+                  raffia_binning_add_bin(raffia_ref(binning), 4096, raffia_ref(top)));
+    raffia_resource_release(binning);
+    raffia_resource_release(device);
+    assert_whole(top);
+    raffia_resource_release(top);
+}
+
+static void a4_a_current_resource_is_of_its_device(void **state)
+{
+    (void)state;
+    raffia_resource *sim = must_make_device("sim:0"), *statistics, *pinned, *callback;
+    struct users_resource users = {.properties = RAFFIA_HOST_ACCESSIBLE | RAFFIA_DEVICE_ACCESSIBLE};
+    assert_ok(raffia_statistics_resource_create(raffia_ref(sim), &statistics));
+    const char *const others[] = {"host", "sim:1", NULL};
+    for (int i = 0; i < 3; i++) {
+        assert_status(RAFFIA_ERROR_INVALID_ARGUMENT,
+                      raffia_current_resource_set(others[i], statistics, NULL));
+        assert_error_mentions("its memory is of 'sim:0'");
+    }
+    assert_ok(raffia_current_resource_set("sim:0", statistics, NULL));
+    assert_ok(raffia_current_resource_reset("sim:0", NULL));
+    assert_ok(raffia_pinned_host_resource_create(
+        &(raffia_device_resource_options){.struct_size = sizeof(raffia_device_resource_options),
+                                          .device = "sim:0"},
+        &pinned));
+    assert_ok(raffia_current_resource_set("sim:0", pinned, NULL));
+    assert_ok(raffia_current_resource_reset("sim:0", NULL));
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT,
+                  raffia_current_resource_set("sim:1", pinned, NULL));
+    assert_ok(raffia_resource_create(users_ref(&users).ops, &users, &callback));
+    assert_ok(raffia_current_resource_set("sim:1", callback, NULL)); /* it does not say */
+    assert_ok(raffia_current_resource_reset("sim:1", NULL));
+    raffia_resource_release(callback);
+    raffia_resource_release(pinned);
+    raffia_resource_release(statistics);
+    raffia_resource_release(sim);
+}
+
 /* ---- threads -------------------------------------------------------------------------------- */
 
 struct race {
@@ -220,6 +310,9 @@ int main(void)
         cmocka_unit_test(a4_an_adaptor_lives_until_its_last_block_is_freed),
         cmocka_unit_test(a4_a_block_of_the_pool_alone_is_not_its_resources),
         cmocka_unit_test(a4_a_bins_own_block_is_not_the_binnings),
+        cmocka_unit_test(a10_a_bin_that_stands_on_its_binning_is_refused),
+        cmocka_unit_test(a10_a_stack_beyond_what_is_followed_is_refused),
+        cmocka_unit_test(a4_a_current_resource_is_of_its_device),
         cmocka_unit_test(a11_owners_and_blocks_are_counted_by_threads_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
