@@ -1,9 +1,12 @@
 /* SPEC A5, A6, A8, A9: the pinned resource and its settings. Each test is a process of its own,
  * since the default resource is built once. */
+#include "core/checked.h"
 #include "driver/driver.h"
 #include "driver/fake_cuda/fake_cuda.h"
 #include "driver/sim/sim.h"
 #include "resource/makers.h"
+#include "resource/pinned_default.h"
+#include "space/space.h"
 #include "support/log_capture.h"
 
 #include <raffia/config.h>
@@ -107,6 +110,20 @@ static void default_sizes(void)
     EXPECT(logged("default pinned resource"));
 }
 
+/* Looked at, not taken. */
+static void large_sizes(void)
+{
+    struct pinned_sizes sizes;
+    struct space *space;
+    setenv("RAFFIA_PINNED_POOL_SIZE", "100GiB", 1);
+    EXPECT(!pinned_sizes_find(0, &sizes));
+    EXPECT(sizes.initial == 100 * GIB && sizes.maximum >= 1000 * GIB);
+    const struct space_options options = {
+        .range_bytes = core_align_up_unchecked(sizes.maximum, GIB), .granule = 256};
+    EXPECT(!space_create(&options, &space));
+    space_destroy(space);
+}
+
 static void option_sizes(void)
 {
     EXPECT(configure(3 * MIB + 1));
@@ -161,6 +178,7 @@ static void a5_default_sizes_are_libcudfs(void **state)
 {
     (void)state;
     in_a_child(default_sizes);
+    in_a_child(large_sizes);
     in_a_child(option_sizes);
 }
 
