@@ -116,12 +116,23 @@ bool raffia_resource_is_equal(raffia_resource_ref a, raffia_resource_ref b)
     return !a.ops || a.context == b.context || a.ops->is_equal(a.context, b.context);
 }
 
-/* Who writes a resource cannot record a sentence: this is said in his place. */
-static raffia_status explain(raffia_status status, const char *what, size_t bytes)
+/* Who writes a resource cannot record a sentence: this is said in his place. `recorded` is
+ * core_error_count() from before he was called, as what failed earlier may have failed alike. */
+static raffia_status explain(raffia_status status, unsigned long recorded, const char *what,
+                             size_t bytes)
 {
-    if (raffia_last_status() == status)
+    if (core_error_count() != recorded && raffia_last_status() == status)
         return status;
     return core_error(status, "a resource was asked to %s %zu bytes and answered: %s", what, bytes,
+                      raffia_status_text(status));
+}
+
+static raffia_status explain_question(raffia_status status, unsigned long recorded,
+                                      const char *what)
+{
+    if (!status || (core_error_count() != recorded && raffia_last_status() == status))
+        return status;
+    return core_error(status, "a resource was asked to %s and answered: %s", what,
                       raffia_status_text(status));
 }
 
@@ -147,9 +158,10 @@ raffia_status raffia_allocate(raffia_resource_ref ref, raffia_stream stream, siz
     else if (!core_is_power_of_two(alignment))
         return resource_check_alignment(alignment);
     void *address = NULL;
+    const unsigned long recorded = core_error_count();
     status = ref.ops->allocate(ref.context, stream, bytes, alignment, &address);
     if (status)
-        return explain(status, "allocate", bytes);
+        return explain(status, recorded, "allocate", bytes);
     if (!core_is_aligned((uintptr_t)address, alignment) || (!address && bytes))
         return refuse_misaligned(ref, stream, bytes, alignment, address);
     *address_p = address;
@@ -164,8 +176,9 @@ raffia_status raffia_deallocate(raffia_resource_ref ref, raffia_stream stream, v
         return status;
     if (!alignment)
         alignment = RAFFIA_DEFAULT_ALIGNMENT;
+    const unsigned long recorded = core_error_count();
     status = ref.ops->deallocate(ref.context, stream, address, bytes, alignment);
-    return status ? explain(status, "free", bytes) : RAFFIA_OK;
+    return status ? explain(status, recorded, "free", bytes) : RAFFIA_OK;
 }
 
 /* ---- optional entries ----------------------------------------------------------------------- */
@@ -187,7 +200,9 @@ raffia_status raffia_resize(raffia_resource_ref ref, raffia_stream stream, void 
         return refuse_entry(ref, "resize blocks in place");
     if (!alignment)
         alignment = RAFFIA_DEFAULT_ALIGNMENT;
-    return ref.ops->resize(ref.context, stream, address, bytes, new_bytes, alignment);
+    const unsigned long recorded = core_error_count();
+    status = ref.ops->resize(ref.context, stream, address, bytes, new_bytes, alignment);
+    return status ? explain(status, recorded, "resize a block to", new_bytes) : RAFFIA_OK;
 }
 
 raffia_status raffia_resource_usable_size(raffia_resource_ref ref, const void *address,
@@ -201,7 +216,9 @@ raffia_status raffia_resource_usable_size(raffia_resource_ref ref, const void *a
                           "raffia_resource_usable_size: bytes_p is NULL");
     if (!RESOURCE_HAS(ref.ops, usable_size))
         return refuse_entry(ref, "tell the usable size of a block");
-    return ref.ops->usable_size(ref.context, address, bytes_p);
+    const unsigned long recorded = core_error_count();
+    return explain_question(ref.ops->usable_size(ref.context, address, bytes_p), recorded,
+                            "tell the usable size of a block");
 }
 
 raffia_status raffia_resource_find(raffia_resource_ref ref, const void *address,
@@ -214,7 +231,9 @@ raffia_status raffia_resource_find(raffia_resource_ref ref, const void *address,
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "raffia_resource_find: block is NULL");
     if (!RESOURCE_HAS(ref.ops, find))
         return refuse_entry(ref, "tell whose block an address is in");
-    return ref.ops->find(ref.context, address, block);
+    const unsigned long recorded = core_error_count();
+    return explain_question(ref.ops->find(ref.context, address, block), recorded,
+                            "tell whose block an address is in");
 }
 
 raffia_status raffia_resource_walk(raffia_resource_ref ref, raffia_block_visitor visitor,
@@ -227,7 +246,9 @@ raffia_status raffia_resource_walk(raffia_resource_ref ref, raffia_block_visitor
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "raffia_resource_walk: visitor is NULL");
     if (!RESOURCE_HAS(ref.ops, walk))
         return refuse_entry(ref, "list its blocks");
-    return ref.ops->walk(ref.context, visitor, context);
+    const unsigned long recorded = core_error_count();
+    return explain_question(ref.ops->walk(ref.context, visitor, context), recorded,
+                            "list its blocks");
 }
 
 /* ---- owners --------------------------------------------------------------------------------- */

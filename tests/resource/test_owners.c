@@ -263,6 +263,107 @@ static void a4_a_current_resource_is_of_its_device(void **state)
     raffia_resource_release(sim);
 }
 
+/* ---- what a resource does not say -------------------------------------------------------------
+ */
+
+static raffia_status refuse_allocate(void *context, raffia_stream stream, size_t bytes,
+                                     size_t alignment, void **address_p)
+{
+    (void)context, (void)stream, (void)bytes, (void)alignment, (void)address_p;
+    return RAFFIA_ERROR_BAD_ADDRESS;
+}
+
+static raffia_status refuse_free(void *context, raffia_stream stream, void *address, size_t bytes,
+                                 size_t alignment)
+{
+    (void)context, (void)stream, (void)address, (void)bytes, (void)alignment;
+    return RAFFIA_ERROR_BAD_ADDRESS;
+}
+
+static unsigned no_properties(void *context)
+{
+    (void)context;
+    return 0;
+}
+
+static bool never_equal(void *context, void *other)
+{
+    (void)context, (void)other;
+    return false;
+}
+
+static raffia_status refuse_size(void *context, const void *address, size_t *bytes_p)
+{
+    (void)context, (void)address, (void)bytes_p;
+    return RAFFIA_ERROR_BAD_ADDRESS;
+}
+
+static raffia_status refuse_resize(void *context, raffia_stream stream, void *address, size_t bytes,
+                                   size_t new_bytes, size_t alignment)
+{
+    (void)context, (void)stream, (void)address, (void)bytes, (void)new_bytes, (void)alignment;
+    return RAFFIA_ERROR_BAD_ADDRESS;
+}
+
+static raffia_status refuse_find(void *context, const void *address, raffia_block *block)
+{
+    (void)context, (void)address, (void)block;
+    return RAFFIA_ERROR_BAD_ADDRESS;
+}
+
+static raffia_status refuse_walk(void *context, raffia_block_visitor visitor, void *argument)
+{
+    (void)context, (void)visitor, (void)argument;
+    return RAFFIA_ERROR_BAD_ADDRESS;
+}
+
+static bool visit_none(void *context, const raffia_block *block)
+{
+    (void)context, (void)block;
+    return false;
+}
+
+/* A failure of the same kind that was recorded before. */
+static void fail_before(void)
+{
+    raffia_resource *host = must_make_device("host");
+    char block[256];
+    assert_status(RAFFIA_ERROR_BAD_ADDRESS,
+                  raffia_deallocate(raffia_ref(host), NULL, block, 256, 0));
+    raffia_resource_release(host);
+}
+
+static void a_failure_without_a_sentence_is_not_explained_by_an_earlier_one(void **state)
+{
+    (void)state;
+    static const raffia_resource_ops ops = {.struct_size = sizeof ops,
+                                            .allocate = refuse_allocate,
+                                            .deallocate = refuse_free,
+                                            .properties = no_properties,
+                                            .is_equal = never_equal,
+                                            .usable_size = refuse_size,
+                                            .resize = refuse_resize,
+                                            .find = refuse_find,
+                                            .walk = refuse_walk};
+    const raffia_resource_ref ref = {&ops, NULL};
+    void *address;
+    size_t bytes;
+    raffia_block block;
+    char memory[8];
+#define CHECK(call, what)                                                                          \
+    do {                                                                                           \
+        fail_before();                                                                             \
+        assert_status(RAFFIA_ERROR_BAD_ADDRESS, call);                                             \
+        assert_error_mentions("a resource was asked to " what);                                    \
+    } while (0)
+    CHECK(raffia_allocate(ref, NULL, 7, 0, &address), "allocate 7 bytes");
+    CHECK(raffia_deallocate(ref, NULL, memory, 8, 0), "free 8 bytes");
+    CHECK(raffia_resize(ref, NULL, memory, 8, 9, 0), "resize a block to 9 bytes");
+    CHECK(raffia_resource_usable_size(ref, memory, &bytes), "tell the usable size");
+    CHECK(raffia_resource_find(ref, memory, &block), "tell whose block");
+    CHECK(raffia_resource_walk(ref, visit_none, NULL), "list its blocks");
+}
+
 /* ---- threads -------------------------------------------------------------------------------- */
 
 struct race {
@@ -313,6 +414,7 @@ int main(void)
         cmocka_unit_test(a10_a_bin_that_stands_on_its_binning_is_refused),
         cmocka_unit_test(a10_a_stack_beyond_what_is_followed_is_refused),
         cmocka_unit_test(a4_a_current_resource_is_of_its_device),
+        cmocka_unit_test(a_failure_without_a_sentence_is_not_explained_by_an_earlier_one),
         cmocka_unit_test(a11_owners_and_blocks_are_counted_by_threads_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
