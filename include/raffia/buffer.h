@@ -57,7 +57,12 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_buffer_create(const raffia_buff
                                                                size_t bytes,
                                                                raffia_buffer **buffer_p);
 
-/** @brief The same, filled with @p bytes from @p source, which is host memory or the device's. */
+/**
+ * @brief The same, filled with @p bytes from @p source, which is host memory or the device's.
+ *
+ * As no call here waits, @p source must stay as it is until the stream has got there: until it, or
+ * an event recorded on it afterwards, was waited for. On the host it has on return.
+ */
 RAFFIA_API RAFFIA_NODISCARD raffia_status
 raffia_buffer_create_from(const raffia_buffer_options *options, const void *source, size_t bytes,
                           raffia_buffer **buffer_p);

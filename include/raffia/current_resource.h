@@ -62,7 +62,8 @@ raffia_current_resource_acquire(const char *device, raffia_resource **resource_p
  * @param resource   the resource, which gets an owner more: the caller keeps his own
  * @param previous_p receives the previous one, to be released, or set again; NULL: it is released
  * @return #RAFFIA_ERROR_INVALID_ARGUMENT for NULL, and for a resource that is not
- *         device-accessible; as raffia_current_resource_get() otherwise. Nothing is then changed
+ *         device-accessible, or says that its memory is another device's; as
+ * raffia_current_resource_get() otherwise. Nothing is then changed
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_current_resource_set(const char *device,
                                                                       raffia_resource *resource,

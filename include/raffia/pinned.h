@@ -16,8 +16,9 @@
  *    `LIBCUDF_PINNED_POOL_SIZE`), else raffia_pinned_options.pool_size, else 1/200 of the memory of
  *    the default device, at most 64 MiB;
  *  - limit: the setting `pinned_pool_max_size` (`RAFFIA_PINNED_POOL_MAX_SIZE`, or
- *    `LIBCUDF_PINNED_POOL_MAX_SIZE`), else 16 times the first size. 0: there is no pool, and every
- *    block is pinned for itself.
+ *    `LIBCUDF_PINNED_POOL_MAX_SIZE`), else 16 times the first size, but
+ *    no more than a pool can keep book of, which is just below 1 TiB. 0: there is no pool, and
+ * every block is pinned for itself.
  *
  * Both are rounded up to 256 bytes. Unlike everywhere else the environment beats the option, as in
  * libcudf. Unlike libcudf's, values are read strictly ("64MiB", not "64x"): a bad one, or a limit

@@ -26,8 +26,9 @@
  * fixed-size and arena find every foreign address, second free and interior pointer. The tracking
  * adaptor does too. Adaptors that only count (limiting, statistics) pass an address on; two of them
  * over the *same* upstream cannot tell each other's blocks apart except where a count would fall
- * below zero: put a tracking adaptor on top of each to find such a mistake. A callback resource
- * checks nothing.
+ * below zero, and neither can the resource of a pool and the pool itself, or a binning resource and
+ * its bins: put a tracking adaptor on top of each to find such a mistake. A callback resource has
+ * its count alone. Whatever is freed by mistake, no resource ends while it has an owner.
  *
  * **Fork.** A forked child does not own its parent's resources: allocating through one answers
  * #RAFFIA_ERROR_FORKED, freeing and releasing do nothing.
@@ -58,7 +59,8 @@ typedef enum raffia_resource_properties {
 /** Longest line of raffia_resource_describe(), its NUL included. */
 #define RAFFIA_RESOURCE_TEXT_MAX 256u
 
-/** Most resources one above the other that a walk follows. */
+/** Most resources one above the other: walks follow no more, and one more of this library is
+ * refused with #RAFFIA_ERROR_LIMIT. */
 #define RAFFIA_RESOURCE_DEPTH_MAX 32u
 
 struct raffia_resource_ref;

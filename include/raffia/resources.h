@@ -206,7 +206,8 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_binning_resource_create(
  * @param binning the binning resource
  * @param bytes   largest request that goes there, rounded up to 256
  * @param bin     what serves it; none (`{NULL, NULL}`): a fixed-size resource over upstream
- * @return #RAFFIA_ERROR_INVALID_ARGUMENT if @p binning is none, #RAFFIA_ERROR_LIMIT,
+ * @return #RAFFIA_ERROR_INVALID_ARGUMENT if @p binning is none, or @p bin is it or stands on it,
+ *         #RAFFIA_ERROR_LIMIT for bins and for resources one above the other,
  *         #RAFFIA_ERROR_OUT_OF_HOST_MEMORY
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_binning_add_bin(raffia_resource_ref binning,

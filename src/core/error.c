@@ -21,6 +21,13 @@ static _Thread_local struct core_error_record *thread_record;
  */
 static _Thread_local raffia_status status_without_record;
 
+static _Thread_local unsigned long recorded;
+
+unsigned long core_error_count(void)
+{
+    return recorded;
+}
+
 static pthread_key_t record_key;
 static pthread_once_t record_once = PTHREAD_ONCE_INIT;
 static int record_key_error;
@@ -73,6 +80,7 @@ static raffia_status record_error(raffia_status status, const char *native, cons
                                   va_list arguments)
 {
     status_without_record = status;
+    recorded++;
     struct core_error_record *record = own_record();
     if (!record)
         return status;
@@ -150,6 +158,7 @@ raffia_status core_error_prefix(const char *format, ...)
 raffia_status core_error_prefix_as(raffia_status status, const char *format, ...)
 {
     status_without_record = status;
+    recorded++;
     struct core_error_record *record = own_record();
     if (!record)
         return status;
@@ -172,6 +181,7 @@ void core_error_save(struct core_error_record *record)
 raffia_status core_error_restore(const struct core_error_record *saved)
 {
     status_without_record = saved->status;
+    recorded++;
     struct core_error_record *record = own_record();
     if (record)
         *record = *saved;

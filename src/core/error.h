@@ -50,6 +50,10 @@ struct core_error_record {
 void core_error_save(struct core_error_record *record);
 raffia_status core_error_restore(const struct core_error_record *record);
 
+/* How many sentences this thread has recorded, those restored among them: whether somebody who
+ * failed meanwhile has said why. */
+unsigned long core_error_count(void);
+
 /* The status that fits an errno: ENOMEM -> OUT_OF_MEMORY, EACCES -> PERMISSION, ... */
 raffia_status core_status_of_errno(int error_number);
 

@@ -8,6 +8,7 @@
 #include "load/catalog_show.h"
 #include "policy/sizing.h"
 #include "pool/pool.h"
+#include "resource/order.h"
 #include "resource/resource.h"
 
 /* Notes whose memory it is, and that it is to be reached by copies if the CPU cannot touch it. */
@@ -85,6 +86,18 @@ static raffia_status allocate_from(raffia_resource_ref resource, size_t needed,
     return RAFFIA_OK;
 }
 
+/* The block is the default stream's, but the CPU and streams of the load's own write it. */
+static raffia_status wait_for_memory(const struct load_destination *destination)
+{
+    struct resource_order order;
+    resource_order_init(&order, raffia_resource_as_ref(destination->resource));
+    if (!order.device.driver && destination->device.driver) {
+        order.device = destination->device;
+        order.asynchronous = order.device.driver->capabilities & DRIVER_IS_ASYNCHRONOUS;
+    }
+    return resource_order_drain(&order, NULL);
+}
+
 static raffia_status take_from_resource(const raffia_load_options *options, size_t needed,
                                         struct load_destination *destination)
 {
@@ -97,9 +110,10 @@ static raffia_status take_from_resource(const raffia_load_options *options, size
         status = raffia_resource_from_ref(resource, &destination->resource);
     if (!status)
         status = allocate_from(raffia_resource_as_ref(destination->resource), needed, destination);
-    if (!status)
-        destination->kind = LOAD_DESTINATION_RESOURCE;
-    return status;
+    if (status)
+        return status;
+    destination->kind = LOAD_DESTINATION_RESOURCE;
+    return wait_for_memory(destination);
 }
 
 static raffia_status make_pool(const raffia_load_options *options, size_t needed,

@@ -17,6 +17,9 @@ raffia_status resource_adaptor_make(size_t bytes, raffia_resource_ref upstream,
         return status;
     if (!resource_p)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "%s: resource_p is NULL", what);
+    status = resource_check_depth(upstream, what);
+    if (status)
+        return status;
     struct resource_adaptor *adaptor = core_calloc(1, bytes);
     if (!adaptor)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
@@ -47,6 +50,16 @@ void resource_adaptor_give_back(const struct resource_adaptor *adaptor, void *ad
         resource_adaptor_deallocate(adaptor, NULL, address, bytes, alignment))
         core_log_error("%zu bytes at %p are lost: %s", bytes, address, raffia_last_error());
     core_error_restore(&before);
+}
+
+raffia_status resource_adaptor_free(struct resource_adaptor *adaptor, raffia_stream stream,
+                                    void *address, size_t bytes, size_t alignment)
+{
+    raffia_status status = resource_claim(&adaptor->base, address);
+    if (status)
+        return status;
+    status = resource_adaptor_deallocate(adaptor, stream, address, bytes, alignment);
+    return resource_settle(&adaptor->base, address, status);
 }
 
 void resource_adaptor_destroy(struct raffia_resource *resource)

@@ -16,7 +16,7 @@ struct resource_adaptor {
 };
 
 /* Allocates `bytes` for a struct that begins with a struct resource_adaptor, all zero but for it.
- * `what` begins the sentences about bad arguments. OUT_OF_HOST_MEMORY, INVALID_ARGUMENT. */
+ * `what` begins the sentences about bad arguments. OUT_OF_HOST_MEMORY, INVALID_ARGUMENT, LIMIT. */
 raffia_status resource_adaptor_make(size_t bytes, raffia_resource_ref upstream,
                                     const raffia_resource_ops *ops,
                                     void (*destroy)(struct raffia_resource *), const char *what,
@@ -29,6 +29,10 @@ void resource_adaptor_end(struct resource_adaptor *adaptor);
  * and what is then lost is logged. */
 void resource_adaptor_give_back(const struct resource_adaptor *adaptor, void *address, size_t bytes,
                                 size_t alignment);
+
+/* Frees a block that the adaptor counts, and does not know by address: see resource_claim(). */
+raffia_status resource_adaptor_free(struct resource_adaptor *adaptor, raffia_stream stream,
+                                    void *address, size_t bytes, size_t alignment);
 
 /* A destroy for those that have nothing else. */
 void resource_adaptor_destroy(struct raffia_resource *resource);

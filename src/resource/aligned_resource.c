@@ -123,13 +123,13 @@ static raffia_status aligned_deallocate(void *context, raffia_stream stream, voi
     if (resource_is_inherited(&self->adaptor.base))
         return RAFFIA_OK;
     const size_t needed = alignment_for(self, bytes, alignment);
-    raffia_status status =
-        !address || bytes == 0 || needed <= UNIT
-            ? resource_adaptor_deallocate(&self->adaptor, stream, address, bytes, UNIT)
-            : deallocate_moved(self, stream, address, bytes, needed);
-    if (!status && address)
-        resource_drop(&self->adaptor.base);
-    return status;
+    raffia_status status = resource_claim(&self->adaptor.base, address);
+    if (status)
+        return status;
+    status = !address || bytes == 0 || needed <= UNIT
+                 ? resource_adaptor_deallocate(&self->adaptor, stream, address, bytes, UNIT)
+                 : deallocate_moved(self, stream, address, bytes, needed);
+    return resource_settle(&self->adaptor.base, address, status);
 }
 
 static void aligned_describe(void *context, char *buffer, size_t capacity)

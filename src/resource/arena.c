@@ -1,5 +1,7 @@
 #include "resource/arena.h"
 
+#include "core/error.h"
+
 #include <assert.h>
 
 /* ---- locals; lock held ---------------------------------------------------------------------- */
@@ -12,20 +14,81 @@ struct arena_local *arena_find_local(struct arena_resource *self, uint64_t strea
     return NULL;
 }
 
+/* Whether what was submitted before the local's last free is done, without waiting for it. What
+ * somebody else waits for is not, until he says so. */
+static bool is_done(const struct arena_resource *self, struct arena_local *local)
+{
+    struct core_error_record before;
+    bool done = false;
+    if (!local->mark.pending)
+        return true;
+    core_error_save(&before);
+    if (local->mark.event &&
+        self->order.device.driver->event_done(self->order.device.index, local->mark.event, &done))
+        core_error_restore(&before);
+    local->mark.pending = !done;
+    return done;
+}
+
+static bool is_unused(const struct arena_local *local)
+{
+    struct space_stats stats;
+    space_query(local->space, &stats);
+    return stats.free_bytes == stats.present_bytes;
+}
+
+/* Whether work to come on the stream may use what the local has. The mark stays: others that take
+ * superblocks of it must still come behind. */
+static bool can_follow(const struct arena_resource *self, struct arena_local *local,
+                       raffia_stream stream)
+{
+    struct core_error_record before;
+    if (is_done(self, local))
+        return true;
+    core_error_save(&before);
+    if (local->mark.event && !resource_order_follow(&self->order, stream, &local->mark))
+        return true;
+    core_error_restore(&before);
+    return false;
+}
+
+/* The local of another stream that has no block, with the superblocks it has; NULL if all of them
+ * have some. Programs make and drop streams, which nobody need tell the arena. */
+static struct arena_local *take_over(struct arena_resource *self, raffia_stream stream)
+{
+    struct arena_local *idle = NULL;
+    for (unsigned i = 0; i < self->local_count; i++) {
+        struct arena_local *local = &self->locals[i];
+        if (!is_unused(local))
+            continue;
+        if (is_done(self, local))
+            return local;
+        if (!idle && local->mark.event)
+            idle = local;
+    }
+    return idle && can_follow(self, idle, stream) ? idle : NULL;
+}
+
 /* NULL with a failure, or if there are too many: then the whole serves. */
-static raffia_status need_local(struct arena_resource *self, uint64_t stream_id,
+static raffia_status need_local(struct arena_resource *self, const struct arena_stream *stream,
                                 struct arena_local **local_p)
 {
-    *local_p = arena_find_local(self, stream_id);
-    if (*local_p || self->local_count == ARENA_LOCALS_MAX)
+    *local_p = arena_find_local(self, stream->id);
+    if (*local_p)
         return RAFFIA_OK;
-    const struct space_options options = {.range_bytes = self->bytes, .granule = ARENA_UNIT};
     struct arena_local *local = &self->locals[self->local_count];
-    raffia_status status = space_create(&options, &local->space);
-    if (status)
-        return status;
-    local->stream_id = stream_id;
-    self->local_count++;
+    if (self->local_count == ARENA_LOCALS_MAX) {
+        local = take_over(self, stream->handle);
+        if (!local)
+            return RAFFIA_OK;
+    } else {
+        const struct space_options options = {.range_bytes = self->bytes, .granule = ARENA_UNIT};
+        raffia_status status = space_create(&options, &local->space);
+        if (status)
+            return status;
+        self->local_count++;
+    }
+    local->stream_id = stream->id;
     *local_p = local;
     return RAFFIA_OK;
 }
@@ -53,7 +116,7 @@ static void gather_free(struct arena_resource *self)
     for (size_t i = 0; i < self->bytes / ARENA_SUPERBLOCK; i++) {
         struct arena_local *local = self->owners[i] ? &self->locals[self->owners[i] - 1] : NULL;
         size_t unused;
-        if (!local || local->mark.pending ||
+        if (!local || !is_done(self, local) ||
             !space_is_free(local->space, i * ARENA_SUPERBLOCK, ARENA_SUPERBLOCK) ||
             space_remove(local->space, i * ARENA_SUPERBLOCK, ARENA_SUPERBLOCK))
             continue;
@@ -74,7 +137,7 @@ struct space *arena_space_of(struct arena_resource *self, size_t offset)
 
 /* ---- allocation ----------------------------------------------------------------------------- */
 
-raffia_status arena_place(struct arena_resource *self, uint64_t stream_id,
+raffia_status arena_place(struct arena_resource *self, const struct arena_stream *stream,
                           const struct space_request *request, size_t *offset_p)
 {
     struct space_block block;
@@ -82,7 +145,7 @@ raffia_status arena_place(struct arena_resource *self, uint64_t stream_id,
     raffia_status status = RAFFIA_OK;
     pthread_mutex_lock(&self->lock);
     if (request->bytes <= ARENA_SUPERBLOCK && request->alignment <= ARENA_SUPERBLOCK)
-        status = need_local(self, stream_id, &local);
+        status = need_local(self, stream, &local);
     if (!status)
         status = space_allocate(local ? local->space : self->whole, request, &block);
     if (local && status == RAFFIA_ERROR_OUT_OF_MEMORY) {
@@ -121,6 +184,13 @@ static raffia_status settle(struct arena_resource *self, unsigned i)
     pthread_mutex_unlock(&self->lock);
     resource_order_end(&self->order, &mark);
     return status;
+}
+
+void arena_gather_done(struct arena_resource *self)
+{
+    pthread_mutex_lock(&self->lock);
+    gather_free(self);
+    pthread_mutex_unlock(&self->lock);
 }
 
 raffia_status arena_gather(struct arena_resource *self)

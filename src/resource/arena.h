@@ -42,9 +42,18 @@ struct arena_local *arena_find_local(struct arena_resource *self, uint64_t strea
 /* Lock held. The space that an offset belongs to: the whole's or a stream's. */
 struct space *arena_space_of(struct arena_resource *self, size_t offset);
 
+struct arena_stream {
+    raffia_stream handle;
+    uint64_t id;
+};
+
 /* Takes a block for a stream. OUT_OF_MEMORY, with no sentence recorded. */
-raffia_status arena_place(struct arena_resource *self, uint64_t stream_id,
+raffia_status arena_place(struct arena_resource *self, const struct arena_stream *stream,
                           const struct space_request *request, size_t *offset_p);
+
+/* Takes free superblocks back of streams that are done with them; waits for none. No lock is held.
+ */
+void arena_gather_done(struct arena_resource *self);
 
 /* Waits for what streams have left, and takes their free superblocks back. No lock is held. */
 raffia_status arena_gather(struct arena_resource *self);

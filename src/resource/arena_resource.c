@@ -34,11 +34,11 @@ static raffia_status arena_allocate(void *context, raffia_stream stream, size_t 
                                     size_t alignment, void **address_p)
 {
     struct arena_resource *self = context;
-    uint64_t id;
+    struct arena_stream on = {.handle = stream};
     size_t offset = 0;
     if (resource_is_inherited(&self->adaptor.base))
         return resource_refuse_inherited(&self->adaptor.base);
-    raffia_status status = resource_order_id(&self->order, stream, &id);
+    raffia_status status = resource_order_id(&self->order, stream, &on.id);
     if (status)
         return status;
     if (!bytes) {
@@ -50,11 +50,15 @@ static raffia_status arena_allocate(void *context, raffia_stream stream, size_t 
                           "an arena whose memory is aligned to %zu cannot align to %zu",
                           self->alignment, alignment);
     const struct space_request request = {.bytes = bytes, .alignment = alignment};
-    status = arena_place(self, id, &request, &offset);
+    status = arena_place(self, &on, &request, &offset);
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY) {
+        arena_gather_done(self);
+        status = arena_place(self, &on, &request, &offset);
+    }
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY) {
         status = arena_gather(self);
         if (!status)
-            status = arena_place(self, id, &request, &offset);
+            status = arena_place(self, &on, &request, &offset);
     }
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY)
         return refuse(self, bytes);
@@ -260,9 +264,11 @@ static raffia_status take_memory(struct arena_resource *self)
         status =
             resource_adaptor_allocate(&self->adaptor, NULL, self->bytes, self->alignment, &base);
     }
-    if (!status)
-        self->base = base;
-    return status;
+    if (status)
+        return status;
+    self->base = base;
+    /* All streams get parts of it, so that none may find somebody else's work on it. */
+    return resource_order_drain(&self->order, NULL);
 }
 
 static raffia_status set_up(struct arena_resource *self)

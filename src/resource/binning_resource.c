@@ -105,18 +105,18 @@ static raffia_status binning_deallocate(void *context, raffia_stream stream, voi
 {
     struct binning_resource *self = context;
     raffia_resource_ref way;
-    raffia_status status;
     if (resource_is_inherited(&self->adaptor.base))
         return RAFFIA_OK;
+    raffia_status status = resource_claim(&self->adaptor.base, address);
+    if (status)
+        return status;
     if (must_search(self, alignment)) {
         status = free_somewhere(self, stream, address, bytes, alignment);
     } else {
         route(self, bytes, 0, &way);
         status = way.ops->deallocate(way.context, stream, address, bytes, alignment);
     }
-    if (!status && address)
-        resource_drop(&self->adaptor.base);
-    return status;
+    return resource_settle(&self->adaptor.base, address, status);
 }
 
 static raffia_status binning_find(void *context, const void *address, raffia_block *block)
@@ -249,6 +249,21 @@ static raffia_status add_bin(struct binning_resource *self, size_t bytes, raffia
     return status ? status : insert(self, rounded, owner);
 }
 
+/* Requests would go round in circles otherwise, and owners never end. */
+static raffia_status check_bin(raffia_resource_ref binning, raffia_resource_ref bin)
+{
+    if (!bin.ops)
+        return RAFFIA_OK;
+    raffia_status status = resource_check(bin, "raffia_binning_add_bin");
+    if (!status)
+        status = resource_check_depth(bin, "raffia_binning_add_bin");
+    if (!status && resource_stands_on(bin, binning))
+        status = core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                            "raffia_binning_add_bin: the bin is the binning resource itself, or "
+                            "stands on it");
+    return status;
+}
+
 raffia_status raffia_binning_add_bin(raffia_resource_ref binning, size_t bytes,
                                      raffia_resource_ref bin)
 {
@@ -258,6 +273,9 @@ raffia_status raffia_binning_add_bin(raffia_resource_ref binning, size_t bytes,
     struct binning_resource *self = binning.context;
     if (resource_is_inherited(&self->adaptor.base))
         return resource_refuse_inherited(&self->adaptor.base);
+    raffia_status status = check_bin(binning, bin);
+    if (status)
+        return status;
     atomic_store_explicit(&self->grown, true, memory_order_relaxed);
     return add_bin(self, bytes, bin);
 }

@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/options.h"
+#include "driver/pinned/pinned.h"
 
 #include <raffia/current_resource.h>
 
@@ -34,12 +35,28 @@ static void release(const raffia_buffer *buffer, void *data, size_t bytes)
     }
 }
 
+/* A GPU takes no copy that goes on from one registration into another, as blocks of pinned pools
+ * may; its pinned device cuts them there. Keeps the last error. */
+static struct driver_device copier_of(struct driver_device device)
+{
+    struct core_error_record before;
+    int index;
+    if (!(device.driver->capabilities & DRIVER_CAN_REGISTER))
+        return device;
+    core_error_save(&before);
+    if (!pinned_open(device, &index))
+        return (struct driver_device){&pinned_driver, index};
+    core_error_restore(&before);
+    return device;
+}
+
 static raffia_status copy(const raffia_buffer *buffer, void *destination, const void *source,
                           size_t bytes)
 {
-    return bytes ? buffer->device.driver->copy(buffer->device.index, buffer->stream, destination,
-                                               source, bytes)
-                 : RAFFIA_OK;
+    if (!bytes)
+        return RAFFIA_OK;
+    const struct driver_device by = copier_of(buffer->device);
+    return by.driver->copy(by.index, buffer->stream, destination, source, bytes);
 }
 
 /* Another block, with the content of the old one. */

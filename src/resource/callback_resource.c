@@ -47,10 +47,11 @@ static raffia_status callback_deallocate(void *context, raffia_stream stream, vo
     (void)alignment;
     if (resource_is_inherited(&self->base))
         return RAFFIA_OK;
+    raffia_status status = resource_claim(&self->base, address);
+    if (status)
+        return status;
     o->deallocate(address, bytes, stream, o->deallocate_argument);
-    if (address)
-        resource_drop(&self->base);
-    return RAFFIA_OK;
+    return resource_settle(&self->base, address, RAFFIA_OK);
 }
 
 static unsigned callback_properties(void *context)

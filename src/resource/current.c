@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "driver/pinned/pinned.h"
 #include "resource/initial.h"
 #include "resource/owner.h"
 
@@ -188,6 +189,34 @@ static raffia_status exchange(const char *name, raffia_resource *resource,
     return status;
 }
 
+static bool is_same(struct driver_device a, struct driver_device b)
+{
+    return a.driver == b.driver && a.index == b.index;
+}
+
+/* Memory that is pinned for the device will do; so will what does not say whose it is. */
+static raffia_status check_device(const char *name, raffia_resource_ref ref)
+{
+    struct driver_device device, memory;
+    struct core_error_record before;
+    char of[RAFFIA_DEVICE_NAME_MAX], not_of[RAFFIA_DEVICE_NAME_MAX], line[RAFFIA_RESOURCE_TEXT_MAX];
+    raffia_status status = driver_open(name, &device);
+    if (status)
+        return status;
+    core_error_save(&before);
+    if (resource_find_device(ref, &memory)) {
+        core_error_restore(&before);
+        return RAFFIA_OK;
+    }
+    if (is_same(memory, device) ||
+        (memory.driver == &pinned_driver && is_same(pinned_gpu(memory.index), device)))
+        return RAFFIA_OK;
+    return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                      "%s cannot be the current resource of device '%s': its memory is of '%s'",
+                      raffia_resource_describe(ref, line, sizeof line),
+                      driver_device_name(device, not_of), driver_device_name(memory, of));
+}
+
 raffia_status raffia_current_resource_set(const char *name, raffia_resource *resource,
                                           raffia_resource **previous_p)
 {
@@ -205,7 +234,8 @@ raffia_status raffia_current_resource_set(const char *name, raffia_resource *res
                           "%s cannot be a current device resource: its memory is not accessible to "
                           "the device",
                           raffia_resource_describe(ref, line, sizeof line));
-    return exchange(name, resource, previous_p);
+    status = check_device(name, ref);
+    return status ? status : exchange(name, resource, previous_p);
 }
 
 raffia_status raffia_current_resource_reset(const char *name, raffia_resource **previous_p)

@@ -44,11 +44,7 @@ static raffia_status failure_deallocate(void *context, raffia_stream stream, voi
     struct failure_resource *self = context;
     if (resource_is_inherited(&self->adaptor.base))
         return RAFFIA_OK;
-    raffia_status status =
-        resource_adaptor_deallocate(&self->adaptor, stream, address, bytes, alignment);
-    if (!status && address)
-        resource_drop(&self->adaptor.base);
-    return status;
+    return resource_adaptor_free(&self->adaptor, stream, address, bytes, alignment);
 }
 
 static void failure_describe(void *context, char *buffer, size_t capacity)

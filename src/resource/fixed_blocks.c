@@ -1,5 +1,6 @@
 #include "resource/fixed_blocks.h"
 
+#include "core/error.h"
 #include "core/memory.h"
 
 #include <string.h>
@@ -85,31 +86,66 @@ static raffia_status insert(struct fixed_size_resource *self, const struct fixed
     self->chunk_count++;
     for (size_t i = 0; i < self->blocks_per_chunk; i++) {
         chunk->blocks[i].address = chunk->base + i * self->block_bytes;
+        chunk->blocks[i].born = chunk->born;
         fixed_blocks_append(self, &chunk->blocks[i]);
     }
     return RAFFIA_OK;
 }
 
+void fixed_blocks_end_chunk(const struct fixed_size_resource *self, const struct fixed_chunk *chunk)
+{
+    if (chunk->born)
+        resource_order_end(&self->order, chunk->born);
+    core_free(chunk->born);
+    core_free(chunk->blocks);
+}
+
+static raffia_status make_chunk(const struct fixed_size_resource *self, struct fixed_chunk *chunk)
+{
+    *chunk = (struct fixed_chunk){0};
+    chunk->blocks = core_calloc(self->blocks_per_chunk, sizeof *chunk->blocks);
+    chunk->born = core_calloc(1, sizeof *chunk->born);
+    if (chunk->blocks && chunk->born)
+        return RAFFIA_OK;
+    fixed_blocks_end_chunk(self, chunk);
+    return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+/* The memory is there, for the stream. */
+static raffia_status add_chunk(struct fixed_size_resource *self, raffia_stream stream,
+                               struct fixed_chunk *chunk)
+{
+    raffia_status status = resource_order_mark_birth(&self->order, stream, chunk->born);
+    if (status)
+        return status;
+    pthread_mutex_lock(&self->lock);
+    status = insert(self, chunk);
+    pthread_mutex_unlock(&self->lock);
+    return status;
+}
+
 /* Growth lock held. */
 raffia_status fixed_blocks_grow(struct fixed_size_resource *self, raffia_stream stream)
 {
-    struct fixed_chunk chunk = {.blocks =
-                                    core_calloc(self->blocks_per_chunk, sizeof *chunk.blocks)};
-    if (!chunk.blocks)
-        return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
+    struct fixed_chunk chunk;
+    raffia_status status = make_chunk(self, &chunk);
+    if (status)
+        return status;
     void *base = NULL;
-    raffia_status status = resource_adaptor_allocate(
-        &self->adaptor, stream, fixed_blocks_chunk_bytes(self), self->alignment, &base);
+    status = resource_adaptor_allocate(&self->adaptor, stream, fixed_blocks_chunk_bytes(self),
+                                       self->alignment, &base);
     if (!status) {
         chunk.base = base;
-        pthread_mutex_lock(&self->lock);
-        status = insert(self, &chunk);
-        pthread_mutex_unlock(&self->lock);
-        if (status)
+        status = add_chunk(self, stream, &chunk);
+        if (status) {
+            struct core_error_record cause;
+            core_error_save(&cause);
             (void)resource_adaptor_deallocate(&self->adaptor, stream, base,
                                               fixed_blocks_chunk_bytes(self), self->alignment);
+            core_error_restore(&cause);
+        }
     }
     if (status)
-        core_free(chunk.blocks);
+        fixed_blocks_end_chunk(self, &chunk);
     return status;
 }

@@ -13,12 +13,14 @@ struct fixed_block {
     struct fixed_block *next; /* in the list of free ones */
     char *address;
     bool live;
-    struct resource_mark mark; /* of its last use */
+    struct resource_mark mark;        /* of its last use */
+    const struct resource_mark *born; /* its chunk's, until the first use; then NULL */
 };
 
 struct fixed_chunk {
     char *base;
     struct fixed_block *blocks;
+    struct resource_mark *born; /* what its memory comes after, in the order of who asked for it */
 };
 
 struct fixed_size_resource {
@@ -45,6 +47,10 @@ struct fixed_block *fixed_blocks_take(struct fixed_size_resource *self);
 struct fixed_block *fixed_blocks_at(const struct fixed_size_resource *self, const void *address);
 
 size_t fixed_blocks_chunk_bytes(const struct fixed_size_resource *self);
+
+/* Frees what a chunk consists of, but for its memory. */
+void fixed_blocks_end_chunk(const struct fixed_size_resource *self,
+                            const struct fixed_chunk *chunk);
 
 /* Takes one chunk more of upstream. Growth lock held, the other not. */
 raffia_status fixed_blocks_grow(struct fixed_size_resource *self, raffia_stream stream);

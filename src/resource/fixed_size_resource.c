@@ -76,13 +76,15 @@ static raffia_status fixed_size_allocate(void *context, raffia_stream stream, si
     status = take_or_grow(self, stream, &block);
     if (status)
         return status;
-    status = resource_order_join(&self->order, stream, &block->mark);
+    status = block->born ? resource_order_follow(&self->order, stream, block->born)
+                         : resource_order_join(&self->order, stream, &block->mark);
     if (status) {
         pthread_mutex_lock(&self->lock);
         fixed_blocks_put_first(self, block);
         pthread_mutex_unlock(&self->lock);
         return status;
     }
+    block->born = NULL;
     resource_hold(&self->adaptor.base);
     *address_p = block->address;
     return RAFFIA_OK;
@@ -204,7 +206,7 @@ bool resource_fixed_size_contains(raffia_resource_ref ref, const void *address)
 
 static void free_chunk(struct fixed_size_resource *self, const struct fixed_chunk *chunk)
 {
-    raffia_status status = RAFFIA_OK;
+    raffia_status status = resource_order_wait_at_end(&self->order, chunk->born);
     for (size_t i = 0; i < self->blocks_per_chunk; i++) {
         if (!status)
             status = resource_order_wait_at_end(&self->order, &chunk->blocks[i].mark);
@@ -216,7 +218,7 @@ static void free_chunk(struct fixed_size_resource *self, const struct fixed_chun
     else
         core_log_error("%zu bytes at %p are lost: %s", fixed_blocks_chunk_bytes(self),
                        (void *)chunk->base, raffia_last_error());
-    core_free(chunk->blocks);
+    fixed_blocks_end_chunk(self, chunk);
 }
 
 static void fixed_size_destroy(struct raffia_resource *resource)
@@ -264,7 +266,11 @@ raffia_status raffia_fixed_size_resource_create(raffia_resource_ref upstream,
     self->alignment = alignment_of(block_bytes);
     pthread_mutex_init(&self->growth, NULL);
     pthread_mutex_init(&self->lock, NULL);
-    status = o.lazy ? RAFFIA_OK : fixed_blocks_grow(self, NULL);
+    if (!o.lazy) {
+        status = fixed_blocks_grow(self, NULL);
+        if (!status) /* so that no stream need follow, which one being captured could not */
+            status = resource_order_wait(&self->order, self->chunks[0].born);
+    }
     if (status) {
         struct core_error_record cause;
         core_error_save(&cause);

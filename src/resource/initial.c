@@ -234,12 +234,12 @@ static raffia_status initial_deallocate(void *context, raffia_stream stream, voi
         return RAFFIA_OK;
     raffia_pool *pool = pool_of(self, address);
     const raffia_resource_ref regular = raffia_resource_as_ref(self->regular);
-    raffia_status status =
-        pool ? raffia_pool_free_on(pool, stream, address)
-             : regular.ops->deallocate(regular.context, stream, address, bytes, alignment);
-    if (!status)
-        resource_drop(&self->base);
-    return status;
+    raffia_status status = resource_claim(&self->base, address);
+    if (status)
+        return status;
+    status = pool ? raffia_pool_free_on(pool, stream, address)
+                  : regular.ops->deallocate(regular.context, stream, address, bytes, alignment);
+    return resource_settle(&self->base, address, status);
 }
 
 static unsigned initial_properties(void *context)

@@ -13,7 +13,7 @@ static bool hold_if_alive(struct raffia_resource *resource)
 {
     long holds = atomic_load_explicit(&resource->holds, memory_order_relaxed);
     while (holds > 0)
-        if (atomic_compare_exchange_weak(&resource->holds, &holds, holds + 1))
+        if (atomic_compare_exchange_weak(&resource->holds, &holds, holds + RESOURCE_OWNER))
             return true;
     return false;
 }

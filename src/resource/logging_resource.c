@@ -110,12 +110,13 @@ static raffia_status logging_deallocate(void *context, raffia_stream stream, voi
     struct logging_resource *self = context;
     if (resource_is_inherited(&self->adaptor.base))
         return RAFFIA_OK;
-    write_row(self, "free", address, bytes, stream);
-    raffia_status status =
-        resource_adaptor_deallocate(&self->adaptor, stream, address, bytes, alignment);
-    if (!status && address)
-        resource_drop(&self->adaptor.base);
-    return status;
+    raffia_status status = resource_claim(&self->adaptor.base, address);
+    if (status)
+        return status;
+    status = resource_adaptor_deallocate(&self->adaptor, stream, address, bytes, alignment);
+    if (!status) /* what reads the rows would take the block for free */
+        write_row(self, "free", address, bytes, stream);
+    return resource_settle(&self->adaptor.base, address, status);
 }
 
 static void logging_describe(void *context, char *buffer, size_t capacity)

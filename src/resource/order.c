@@ -67,6 +67,26 @@ raffia_status resource_order_mark(const struct resource_order *order, raffia_str
     return RAFFIA_OK;
 }
 
+raffia_status resource_order_mark_birth(const struct resource_order *order, raffia_stream stream,
+                                        struct resource_mark *mark)
+{
+    const struct driver_device device = order->device;
+    bool capturing = false;
+    if (!order->asynchronous)
+        return RAFFIA_OK;
+    raffia_status status = device.driver->stream_is_capturing(device.index, stream, &capturing);
+    if (status || capturing)
+        return status;
+    return resource_order_mark(order, stream, mark);
+}
+
+raffia_status resource_order_follow(const struct resource_order *order, raffia_stream stream,
+                                    const struct resource_mark *mark)
+{
+    struct resource_mark copy = *mark;
+    return resource_order_join(order, stream, &copy);
+}
+
 raffia_status resource_order_join(const struct resource_order *order, raffia_stream stream,
                                   struct resource_mark *mark)
 {

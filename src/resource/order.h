@@ -44,6 +44,17 @@ raffia_status resource_order_mark(const struct resource_order *order, raffia_str
 raffia_status resource_order_join(const struct resource_order *order, raffia_stream stream,
                                   struct resource_mark *mark);
 
+/* What the memory just taken from upstream in a stream's order comes after, for other streams to
+ * follow. Nothing where the stream is being captured: an upstream gives a graph only memory that
+ * nobody else still uses. */
+raffia_status resource_order_mark_birth(const struct resource_order *order, raffia_stream stream,
+                                        struct resource_mark *mark);
+
+/* As join, for a mark that many blocks share: it stays as it is, so that threads may do so at once.
+ */
+raffia_status resource_order_follow(const struct resource_order *order, raffia_stream stream,
+                                    const struct resource_mark *mark);
+
 /* Waits until the work marked is done. */
 raffia_status resource_order_wait(const struct resource_order *order, struct resource_mark *mark);
 

@@ -36,11 +36,12 @@ static raffia_status owner_deallocate(void *context, raffia_stream stream, void 
     struct owner *owner = context;
     if (resource_is_inherited(&owner->base))
         return RAFFIA_OK;
-    raffia_status status =
+    raffia_status status = resource_claim(&owner->base, address);
+    if (status)
+        return status;
+    status =
         owner->target.ops->deallocate(owner->target.context, stream, address, bytes, alignment);
-    if (!status && address)
-        resource_drop(&owner->base);
-    return status;
+    return resource_settle(&owner->base, address, status);
 }
 
 static unsigned owner_properties(void *context)

@@ -21,7 +21,9 @@
 #define INITIAL_SHARE  200u
 #define INITIAL_MAX    ((size_t)64 << 20)
 #define MAXIMUM_FACTOR 16u
-#define UNIT           ((size_t)RAFFIA_DEFAULT_ALIGNMENT)
+/* What a pool with the smallest granule can keep book of, whatever its pages are rounded to. */
+#define MAXIMUM_MAX (((size_t)1 << 40) - ((size_t)1 << 30))
+#define UNIT        ((size_t)RAFFIA_DEFAULT_ALIGNMENT)
 
 /* "none" is no pool. */
 static size_t no_pool_if_none(size_t bytes)
@@ -50,34 +52,30 @@ static raffia_status initial_size(size_t asked, size_t *bytes_p)
     return status;
 }
 
-static raffia_status maximum_size(size_t initial, size_t *bytes_p)
+static size_t maximum_size(size_t initial)
 {
     const bool given = core_setting_given(CORE_SETTING_PINNED_POOL_MAX);
     const size_t limit = no_pool_if_none(core_setting_size(CORE_SETTING_PINNED_POOL_MAX));
     const bool usable = given && (limit == 0 || limit >= initial);
-    if (usable) {
-        *bytes_p = limit;
-        return RAFFIA_OK;
-    }
+    if (usable)
+        return limit;
+    const size_t most = core_max(initial, MAXIMUM_MAX);
+    const size_t usual = initial > most / MAXIMUM_FACTOR ? most : initial * MAXIMUM_FACTOR;
     if (given)
         core_log_warn("pinned_pool_max_size is ignored: %zu bytes are less than the first size of "
-                      "the pool, %zu; using %u times that",
-                      limit, initial, MAXIMUM_FACTOR);
-    return core_multiply(initial, MAXIMUM_FACTOR, bytes_p)
-               ? RAFFIA_OK
-               : core_error(RAFFIA_ERROR_OVERFLOW,
-                            "%u times the first size of the pinned pool, %zu, exceed the address "
-                            "space",
-                            MAXIMUM_FACTOR, initial);
+                      "the pool, %zu; using %zu",
+                      limit, initial, usual);
+    return usual;
 }
 
-static raffia_status size_default(size_t asked, struct pinned_sizes *sizes)
+raffia_status pinned_sizes_find(size_t asked, struct pinned_sizes *sizes)
 {
     raffia_status status = initial_size(asked, &sizes->initial);
-    if (!status)
-        status = maximum_size(sizes->initial, &sizes->maximum);
-    if (!status && (!core_align_up(sizes->initial, UNIT, &sizes->initial) ||
-                    !core_align_up(sizes->maximum, UNIT, &sizes->maximum)))
+    if (status)
+        return status;
+    sizes->maximum = maximum_size(sizes->initial);
+    if ((!core_align_up(sizes->initial, UNIT, &sizes->initial) ||
+         !core_align_up(sizes->maximum, UNIT, &sizes->maximum)))
         status = core_error(RAFFIA_ERROR_OVERFLOW,
                             "a pinned pool of %zu to %zu bytes exceeds the address space",
                             sizes->initial, sizes->maximum);
@@ -89,7 +87,7 @@ static raffia_status size_default(size_t asked, struct pinned_sizes *sizes)
 static raffia_status make_default(void *argument, raffia_resource **resource_p)
 {
     struct pinned_sizes sizes;
-    raffia_status status = size_default(*(const size_t *)argument, &sizes);
+    raffia_status status = pinned_sizes_find(*(const size_t *)argument, &sizes);
     return status ? status : pinned_default_make(&sizes, resource_p);
 }
 

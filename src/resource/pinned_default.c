@@ -79,13 +79,13 @@ static raffia_status pinned_deallocate(void *context, raffia_stream stream, void
     if (!address || resource_is_inherited(&self->base))
         return RAFFIA_OK;
     const raffia_resource_ref fresh = raffia_resource_as_ref(self->fresh);
-    raffia_status status =
-        is_pooled(self, address)
-            ? raffia_pool_free_on(self->pool, stream, address)
-            : fresh.ops->deallocate(fresh.context, stream, address, bytes, alignment);
-    if (!status)
-        resource_drop(&self->base);
-    return status;
+    raffia_status status = resource_claim(&self->base, address);
+    if (status)
+        return status;
+    status = is_pooled(self, address)
+                 ? raffia_pool_free_on(self->pool, stream, address)
+                 : fresh.ops->deallocate(fresh.context, stream, address, bytes, alignment);
+    return resource_settle(&self->base, address, status);
 }
 
 static unsigned pinned_properties(void *context)

@@ -14,6 +14,9 @@ struct pinned_sizes {
     size_t initial, maximum;
 };
 
+/* By the settings, `asked` bytes (0: nothing was asked for) and the default device. */
+raffia_status pinned_sizes_find(size_t asked, struct pinned_sizes *sizes);
+
 /* On the first pinned device, or where there is none on the host. */
 raffia_status pinned_default_make(const struct pinned_sizes *sizes, raffia_resource **resource_p);
 

@@ -42,10 +42,13 @@ static raffia_status pool_resource_deallocate(void *context, raffia_stream strea
     (void)alignment;
     if (!address || resource_is_inherited(&self->base))
         return RAFFIA_OK;
-    raffia_status status = raffia_pool_free_on(self->pool, stream, address);
+    raffia_status status = resource_claim(&self->base, address);
+    if (status)
+        return status;
+    status = raffia_pool_free_on(self->pool, stream, address);
     /* A guarded pool that finds damage has freed the block all the same. */
-    if (!status || status == RAFFIA_ERROR_CORRUPT)
-        resource_drop(&self->base);
+    (void)resource_settle(&self->base, address,
+                          status == RAFFIA_ERROR_CORRUPT ? RAFFIA_OK : status);
     return status;
 }
 

@@ -17,18 +17,50 @@ void resource_init(struct raffia_resource *resource, const raffia_resource_ops *
     resource->ops = ops;
     resource->context = resource;
     resource->destroy = destroy;
-    atomic_init(&resource->holds, 1);
+    atomic_init(&resource->holds, RESOURCE_OWNER);
     resource->generation = core_fork_generation();
 }
 
 void resource_context_retain(void *context)
 {
-    resource_hold(context);
+    resource_retain(context);
 }
 
 void resource_context_release(void *context)
 {
-    resource_drop(context);
+    resource_release(context);
+}
+
+/* As in resource_count(). */
+static bool replace(struct raffia_resource *resource, long *before_p, long after)
+{
+    if (!__libc_single_threaded)
+        return atomic_compare_exchange_weak_explicit(&resource->holds, before_p, after,
+                                                     memory_order_acq_rel, memory_order_relaxed);
+    atomic_store_explicit(&resource->holds, after, memory_order_relaxed);
+    return true;
+}
+
+static raffia_status refuse_claim(struct raffia_resource *resource, const void *address)
+{
+    char line[RAFFIA_RESOURCE_TEXT_MAX];
+    return core_error(
+        RAFFIA_ERROR_BAD_ADDRESS,
+        "%p is freed through a resource without live blocks (%s): it was freed "
+        "before, or allocated by another resource",
+        address, raffia_resource_describe(raffia_resource_as_ref(resource), line, sizeof line));
+}
+
+raffia_status resource_claim(struct raffia_resource *resource, const void *address)
+{
+    long before = atomic_load_explicit(&resource->holds, memory_order_relaxed);
+    if (!address)
+        return RAFFIA_OK;
+    do
+        if (before < RESOURCE_BLOCK)
+            return refuse_claim(resource, address);
+    while (!replace(resource, &before, before - RESOURCE_BLOCK + RESOURCE_OWNER));
+    return RAFFIA_OK;
 }
 
 bool resource_is_same(void *context, void *other)
@@ -84,12 +116,23 @@ bool raffia_resource_is_equal(raffia_resource_ref a, raffia_resource_ref b)
     return !a.ops || a.context == b.context || a.ops->is_equal(a.context, b.context);
 }
 
-/* Who writes a resource cannot record a sentence: this is said in his place. */
-static raffia_status explain(raffia_status status, const char *what, size_t bytes)
+/* Who writes a resource cannot record a sentence: this is said in his place. `recorded` is
+ * core_error_count() from before he was called, as what failed earlier may have failed alike. */
+static raffia_status explain(raffia_status status, unsigned long recorded, const char *what,
+                             size_t bytes)
 {
-    if (raffia_last_status() == status)
+    if (core_error_count() != recorded && raffia_last_status() == status)
         return status;
     return core_error(status, "a resource was asked to %s %zu bytes and answered: %s", what, bytes,
+                      raffia_status_text(status));
+}
+
+static raffia_status explain_question(raffia_status status, unsigned long recorded,
+                                      const char *what)
+{
+    if (!status || (core_error_count() != recorded && raffia_last_status() == status))
+        return status;
+    return core_error(status, "a resource was asked to %s and answered: %s", what,
                       raffia_status_text(status));
 }
 
@@ -115,9 +158,10 @@ raffia_status raffia_allocate(raffia_resource_ref ref, raffia_stream stream, siz
     else if (!core_is_power_of_two(alignment))
         return resource_check_alignment(alignment);
     void *address = NULL;
+    const unsigned long recorded = core_error_count();
     status = ref.ops->allocate(ref.context, stream, bytes, alignment, &address);
     if (status)
-        return explain(status, "allocate", bytes);
+        return explain(status, recorded, "allocate", bytes);
     if (!core_is_aligned((uintptr_t)address, alignment) || (!address && bytes))
         return refuse_misaligned(ref, stream, bytes, alignment, address);
     *address_p = address;
@@ -132,8 +176,9 @@ raffia_status raffia_deallocate(raffia_resource_ref ref, raffia_stream stream, v
         return status;
     if (!alignment)
         alignment = RAFFIA_DEFAULT_ALIGNMENT;
+    const unsigned long recorded = core_error_count();
     status = ref.ops->deallocate(ref.context, stream, address, bytes, alignment);
-    return status ? explain(status, "free", bytes) : RAFFIA_OK;
+    return status ? explain(status, recorded, "free", bytes) : RAFFIA_OK;
 }
 
 /* ---- optional entries ----------------------------------------------------------------------- */
@@ -155,7 +200,9 @@ raffia_status raffia_resize(raffia_resource_ref ref, raffia_stream stream, void 
         return refuse_entry(ref, "resize blocks in place");
     if (!alignment)
         alignment = RAFFIA_DEFAULT_ALIGNMENT;
-    return ref.ops->resize(ref.context, stream, address, bytes, new_bytes, alignment);
+    const unsigned long recorded = core_error_count();
+    status = ref.ops->resize(ref.context, stream, address, bytes, new_bytes, alignment);
+    return status ? explain(status, recorded, "resize a block to", new_bytes) : RAFFIA_OK;
 }
 
 raffia_status raffia_resource_usable_size(raffia_resource_ref ref, const void *address,
@@ -169,7 +216,9 @@ raffia_status raffia_resource_usable_size(raffia_resource_ref ref, const void *a
                           "raffia_resource_usable_size: bytes_p is NULL");
     if (!RESOURCE_HAS(ref.ops, usable_size))
         return refuse_entry(ref, "tell the usable size of a block");
-    return ref.ops->usable_size(ref.context, address, bytes_p);
+    const unsigned long recorded = core_error_count();
+    return explain_question(ref.ops->usable_size(ref.context, address, bytes_p), recorded,
+                            "tell the usable size of a block");
 }
 
 raffia_status raffia_resource_find(raffia_resource_ref ref, const void *address,
@@ -182,7 +231,9 @@ raffia_status raffia_resource_find(raffia_resource_ref ref, const void *address,
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "raffia_resource_find: block is NULL");
     if (!RESOURCE_HAS(ref.ops, find))
         return refuse_entry(ref, "tell whose block an address is in");
-    return ref.ops->find(ref.context, address, block);
+    const unsigned long recorded = core_error_count();
+    return explain_question(ref.ops->find(ref.context, address, block), recorded,
+                            "tell whose block an address is in");
 }
 
 raffia_status raffia_resource_walk(raffia_resource_ref ref, raffia_block_visitor visitor,
@@ -195,7 +246,9 @@ raffia_status raffia_resource_walk(raffia_resource_ref ref, raffia_block_visitor
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "raffia_resource_walk: visitor is NULL");
     if (!RESOURCE_HAS(ref.ops, walk))
         return refuse_entry(ref, "list its blocks");
-    return ref.ops->walk(ref.context, visitor, context);
+    const unsigned long recorded = core_error_count();
+    return explain_question(ref.ops->walk(ref.context, visitor, context), recorded,
+                            "list its blocks");
 }
 
 /* ---- owners --------------------------------------------------------------------------------- */
@@ -203,14 +256,14 @@ raffia_status raffia_resource_walk(raffia_resource_ref ref, raffia_block_visitor
 raffia_resource *raffia_resource_retain(raffia_resource *resource)
 {
     if (resource)
-        resource_hold(resource);
+        resource_retain(resource);
     return resource;
 }
 
 void raffia_resource_release(raffia_resource *resource)
 {
     if (resource)
-        resource_drop(resource);
+        resource_release(resource);
 }
 
 raffia_resource_ref raffia_resource_as_ref(const raffia_resource *resource)

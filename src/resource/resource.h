@@ -3,7 +3,8 @@
  * the death that waits for the last of them, and what a forked child may not do.
  *
  * A resource is a struct whose first member is `struct raffia_resource`; its context is that
- * struct. It *holds* one for each owner and one for each live block that is not NULL.
+ * struct. Its owners and its live blocks that are not NULL are counted apart, in one word: a free
+ * of what is not its block must never pass for an owner's leaving.
  */
 #ifndef RESOURCE_RESOURCE_H
 #define RESOURCE_RESOURCE_H
@@ -15,6 +16,7 @@
 #include <raffia/pool.h>
 #include <raffia/resource.h>
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <sys/single_threaded.h>
 
@@ -27,6 +29,8 @@ struct raffia_resource {
     void *context;
     /* Ends the resource, by the copy of the library that made it. */
     void (*destroy)(struct raffia_resource *resource);
+    /* Owners in the low half, which other copies add to and take from, and blocks above. The
+     * resource ends when all of it is 0. */
     atomic_long holds;
 
     unsigned long generation; /* core_fork_generation() at birth */
@@ -41,29 +45,63 @@ void resource_init(struct raffia_resource *resource, const raffia_resource_ops *
 void resource_context_retain(void *context);
 void resource_context_release(void *context);
 
-/* While the process has one thread no atomic instruction is needed; see core/lock.h. */
-static inline void resource_hold(struct raffia_resource *resource)
+#define RESOURCE_OWNER 1L
+#define RESOURCE_BLOCK (1L << (sizeof(long) * CHAR_BIT / 2))
+
+/* Adds to the count, and returns what it was. While the process has one thread no atomic
+ * instruction is needed; see core/lock.h. */
+static inline long resource_count(struct raffia_resource *resource, long change)
 {
-    if (__libc_single_threaded)
-        atomic_store_explicit(&resource->holds,
-                              atomic_load_explicit(&resource->holds, memory_order_relaxed) + 1,
-                              memory_order_relaxed);
-    else
-        atomic_fetch_add_explicit(&resource->holds, 1, memory_order_relaxed);
+    if (!__libc_single_threaded)
+        return atomic_fetch_add_explicit(&resource->holds, change, memory_order_acq_rel);
+    const long before = atomic_load_explicit(&resource->holds, memory_order_relaxed);
+    atomic_store_explicit(&resource->holds, before + change, memory_order_relaxed);
+    return before;
+}
+
+static inline void resource_retain(struct raffia_resource *resource)
+{
+    (void)resource_count(resource, RESOURCE_OWNER);
 }
 
 /* The resource may be gone afterwards. */
+static inline void resource_release(struct raffia_resource *resource)
+{
+    if (resource_count(resource, -RESOURCE_OWNER) == RESOURCE_OWNER)
+        resource->destroy(resource);
+}
+
+/* A block was handed out. */
+static inline void resource_hold(struct raffia_resource *resource)
+{
+    (void)resource_count(resource, RESOURCE_BLOCK);
+}
+
+/* A block was freed that is known to be the resource's own, which may be gone afterwards. */
 static inline void resource_drop(struct raffia_resource *resource)
 {
-    long before;
-    if (__libc_single_threaded) {
-        before = atomic_load_explicit(&resource->holds, memory_order_relaxed);
-        atomic_store_explicit(&resource->holds, before - 1, memory_order_relaxed);
-    } else {
-        before = atomic_fetch_sub_explicit(&resource->holds, 1, memory_order_acq_rel);
-    }
-    if (before == 1)
+    if (resource_count(resource, -RESOURCE_BLOCK) == RESOURCE_BLOCK)
         resource->destroy(resource);
+}
+
+/*
+ * Around a free by a resource that does not know its blocks by address: one of the live ones is
+ * claimed, which keeps the resource as an owner does, until the free has gone through or was
+ * refused. BAD_ADDRESS, recorded, where none is live; nothing needs claiming for NULL.
+ */
+raffia_status resource_claim(struct raffia_resource *resource, const void *address);
+
+/* What became of it. Returns `status`; the resource may be gone afterwards if that is RAFFIA_OK. */
+static inline raffia_status resource_settle(struct raffia_resource *resource, const void *address,
+                                            raffia_status status)
+{
+    if (!address)
+        return status;
+    if (status)
+        (void)resource_count(resource, RESOURCE_BLOCK - RESOURCE_OWNER);
+    else
+        resource_release(resource);
+    return status;
 }
 
 static inline bool resource_is_inherited(const struct raffia_resource *resource)
@@ -87,6 +125,13 @@ raffia_status resource_check(raffia_resource_ref ref, const char *what);
 
 /* Identity, for tables whose resources are equal to themselves alone. */
 bool resource_is_same(void *context, void *other);
+
+/* Records LIMIT if one resource more on top of this one would be beyond what walks follow. `what`
+ * begins the sentence. */
+raffia_status resource_check_depth(raffia_resource_ref ref, const char *what);
+
+/* Whether a resource is another one or has it below. */
+bool resource_stands_on(raffia_resource_ref ref, raffia_resource_ref other);
 
 /* The device whose memory it is, by name or through what is below; NOT_FOUND. */
 raffia_status resource_find_device(raffia_resource_ref ref, struct driver_device *device_p);

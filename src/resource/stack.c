@@ -49,6 +49,47 @@ void raffia_resource_walk_stack(raffia_resource_ref ref, raffia_resource_visitor
         visit(ref, 0, visitor, context);
 }
 
+static bool note_depth(void *context, size_t depth, raffia_resource_ref ref)
+{
+    size_t *deepest = context;
+    (void)ref;
+    if (depth > *deepest)
+        *deepest = depth;
+    return true;
+}
+
+raffia_status resource_check_depth(raffia_resource_ref ref, const char *what)
+{
+    size_t deepest = 0;
+    raffia_resource_walk_stack(ref, note_depth, &deepest);
+    if (deepest + 1 < RAFFIA_RESOURCE_DEPTH_MAX)
+        return RAFFIA_OK;
+    return core_error(RAFFIA_ERROR_LIMIT,
+                      "%s: %zu resources stand one above the other already, and more are not "
+                      "followed",
+                      what, deepest + 1);
+}
+
+struct sought {
+    raffia_resource_ref ref;
+    bool found;
+};
+
+static bool compare(void *context, size_t depth, raffia_resource_ref ref)
+{
+    struct sought *sought = context;
+    (void)depth;
+    sought->found = ref.ops == sought->ref.ops && ref.context == sought->ref.context;
+    return !sought->found;
+}
+
+bool resource_stands_on(raffia_resource_ref ref, raffia_resource_ref other)
+{
+    struct sought sought = {other, false};
+    raffia_resource_walk_stack(ref, compare, &sought);
+    return sought.found;
+}
+
 struct text {
     char *buffer;
     size_t capacity;

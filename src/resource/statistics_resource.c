@@ -66,14 +66,14 @@ static raffia_status statistics_deallocate(void *context, raffia_stream stream, 
     struct statistics_resource *self = context;
     if (resource_is_inherited(&self->adaptor.base))
         return RAFFIA_OK;
+    raffia_status status = resource_claim(&self->adaptor.base, address);
+    if (status)
+        return status;
     count_free(self, bytes, -1);
-    raffia_status status =
-        resource_adaptor_deallocate(&self->adaptor, stream, address, bytes, alignment);
+    status = resource_adaptor_deallocate(&self->adaptor, stream, address, bytes, alignment);
     if (status)
         count_free(self, bytes, 1);
-    else if (address)
-        resource_drop(&self->adaptor.base);
-    return status;
+    return resource_settle(&self->adaptor.base, address, status);
 }
 
 static void statistics_describe(void *context, char *buffer, size_t capacity)

@@ -35,13 +35,13 @@ static raffia_status thread_safe_deallocate(void *context, raffia_stream stream,
     struct thread_safe_resource *self = context;
     if (resource_is_inherited(&self->adaptor.base))
         return RAFFIA_OK;
+    raffia_status status = resource_claim(&self->adaptor.base, address);
+    if (status)
+        return status;
     pthread_mutex_lock(&self->lock);
-    raffia_status status =
-        resource_adaptor_deallocate(&self->adaptor, stream, address, bytes, alignment);
+    status = resource_adaptor_deallocate(&self->adaptor, stream, address, bytes, alignment);
     pthread_mutex_unlock(&self->lock);
-    if (!status && address)
-        resource_drop(&self->adaptor.base);
-    return status;
+    return resource_settle(&self->adaptor.base, address, status);
 }
 
 static raffia_status thread_safe_resize(void *context, raffia_stream stream, void *address,

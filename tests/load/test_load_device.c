@@ -3,9 +3,12 @@
 #include "support/cmocka.h"
 
 #include <raffia/pool.h>
+#include <raffia/resources.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SMALL_TENSORS = 700 };
 
@@ -159,6 +162,48 @@ static void a_resource_of_device_memory_will_do(void **state)
     assert_error_mentions("device 'host'");
 }
 
+static void *resume_soon(void *argument)
+{
+    usleep(20000);
+    assert_ok(sim_stream_resume(0, NULL));
+    return argument;
+}
+
+/* The block's last user may be at work on the default stream when the resource hands it out, and
+ * the CPU, which may write to this memory, would not notice. */
+static void a11_a_load_begins_behind_what_its_block_was_used_for(void **state)
+{
+    (void)state;
+    const raffia_pool_options options = {.struct_size = sizeof options,
+                                         .device = "sim:0",
+                                         .initial_bytes = 64 * MIB,
+                                         .maximum_bytes = 64 * MIB};
+    raffia_pool *pool;
+    raffia_resource *resource;
+    raffia_model *model;
+    pthread_t thread;
+    void *block;
+    assert_ok(sim_configure(0, &(struct sim_config){.cpu_inaccessible = false}));
+    assert_ok(raffia_pool_create(&options, &pool));
+    assert_ok(raffia_pool_resource_from_pool(pool, &resource));
+    assert_ok(raffia_model_inspect(path.text, NULL, &model));
+    const size_t needed = raffia_model_bytes_needed(model);
+    raffia_model_release(model);
+    assert_ok(raffia_pool_alloc_on(pool, NULL, needed, 4096, &block));
+    assert_ok(sim_stream_hold(0, NULL));
+    assert_ok(sim_driver.fill(0, NULL, block, 0xAA, needed));
+    assert_ok(raffia_pool_free_on(pool, NULL, block));
+    assert_int_equal(pthread_create(&thread, NULL, resume_soon, NULL), 0);
+    assert_ok(raffia_model_load(
+        path.text, &LOAD_OPTIONS(.device = "sim:0", .resource = raffia_ref(resource)), &model));
+    pthread_join(thread, NULL);
+    assert_ok(sim_driver.stream_wait(0, NULL));
+    check_all(model);
+    raffia_model_release(model);
+    raffia_resource_release(resource);
+    raffia_pool_release(pool);
+}
+
 static void checksums_are_those_of_the_same_model_on_the_host(void **state)
 {
     (void)state;
@@ -262,6 +307,7 @@ int main(void)
         TEST(slices_and_selections_get_there_too),
         TEST(a_pool_of_the_caller_on_a_device_will_do),
         TEST(a_resource_of_device_memory_will_do),
+        TEST(a11_a_load_begins_behind_what_its_block_was_used_for),
         TEST(checksums_are_those_of_the_same_model_on_the_host),
         TEST(a_device_without_streams_is_filled),
         TEST(progress_ends_at_the_whole),

@@ -321,6 +321,28 @@ static void a10_logging_writes_rmms_columns(void **state)
     raffia_resource_release(logging);
 }
 
+static void a10_logging_writes_no_row_for_a_refused_free(void **state)
+{
+    (void)state;
+    struct rows rows = {0};
+    raffia_resource *device = must_make_device("host"), *logging;
+    const raffia_logging_options options = {
+        .struct_size = sizeof options, .sink = keep_row, .sink_context = &rows};
+    assert_ok(raffia_logging_resource_create(raffia_ref(device), &options, &logging));
+    void *block = get(logging, 1000);
+    assert_int_equal(rows.count, 2);
+    assert_status(RAFFIA_ERROR_BAD_ADDRESS,
+                  raffia_deallocate(raffia_ref(logging), NULL, (char *)block + 256, 1000, 0));
+    assert_int_equal(rows.count, 2);
+    drop(logging, block, 1000);
+    assert_int_equal(rows.count, 3);
+    assert_status(RAFFIA_ERROR_BAD_ADDRESS,
+                  raffia_deallocate(raffia_ref(logging), NULL, block, 1000, 0));
+    assert_int_equal(rows.count, 3);
+    raffia_resource_release(logging);
+    raffia_resource_release(device);
+}
+
 static void a10_logging_writes_a_file(void **state)
 {
     (void)state;
@@ -774,6 +796,7 @@ int main(void)
         TEST(a10_tracking_warns_of_a_wrong_size_and_frees_the_right_one),
         TEST(a4_tracking_tells_two_adaptors_over_one_upstream_apart),
         TEST(a10_logging_writes_rmms_columns),
+        TEST(a10_logging_writes_no_row_for_a_refused_free),
         TEST(a10_logging_writes_a_file),
         TEST(a10_aligned_asks_for_what_rmm_asks_for),
         TEST(a10_failure_callback_retries_out_of_memory_alone),

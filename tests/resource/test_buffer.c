@@ -320,6 +320,42 @@ static raffia_status live(void *context)
     return status;
 }
 
+/* A GPU looks memory up by the start of a copy, and takes none that goes on behind its end. */
+static void a12_a_copy_from_a_pinned_pool_may_span_its_chunks(void **state)
+{
+    (void)state;
+    sim_reset();
+    raffia_pool *pool;
+    void *source;
+    const raffia_pool_options options = {.struct_size = sizeof options,
+                                         .device = "pinned:sim:0",
+                                         .initial_bytes = 8 * MIB,
+                                         .chunk_bytes = 2 * MIB};
+    assert_ok(raffia_pool_create(&options, &pool));
+    assert_ok(raffia_pool_alloc(pool, 7 * MIB, 0, &source));
+    memset(source, 1, 7 * MIB);
+    memset((char *)source + 5 * MIB, 2, MIB);
+    raffia_buffer *buffer, *back;
+    assert_ok(raffia_buffer_create_from(OPTIONS(.device = "sim:0"), source, 7 * MIB, &buffer));
+    assert_ok(sim_driver.stream_wait(0, NULL));
+    assert_memory_equal(sim_view(raffia_buffer_data(buffer)), source, 7 * MIB);
+    /* And back. */
+    raffia_resource *pinned;
+    assert_ok(raffia_pool_resource_from_pool(pool, &pinned));
+    assert_ok(raffia_pool_free(pool, source));
+    assert_ok(raffia_buffer_copy(buffer, OPTIONS(.resource = raffia_ref(pinned), .device = "sim:0"),
+                                 &back));
+    assert_ok(sim_driver.stream_wait(0, NULL));
+    assert_memory_equal(raffia_buffer_data(back), sim_view(raffia_buffer_data(buffer)), 7 * MIB);
+    raffia_buffer_destroy(back);
+    raffia_buffer_destroy(buffer);
+    raffia_resource_release(pinned);
+    raffia_pool_release(pool);
+    struct sim_usage usage;
+    sim_query(0, &usage);
+    assert_int_equal(usage.misuses, 0);
+}
+
 static void any_call_may_fail(void **state)
 {
     (void)state;
@@ -339,6 +375,7 @@ int main(void)
         cmocka_unit_test(a12_views_are_typed_and_bounded),
         cmocka_unit_test(a12_a_dlpack_tensor_owns_the_buffer),
         cmocka_unit_test(a12_the_layout_is_dlpacks),
+        cmocka_unit_test(a12_a_copy_from_a_pinned_pool_may_span_its_chunks),
         cmocka_unit_test(any_call_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,12 @@
 /* SPEC A5, A6, A8, A9: the pinned resource and its settings. Each test is a process of its own,
  * since the default resource is built once. */
+#include "core/checked.h"
 #include "driver/driver.h"
+#include "driver/fake_cuda/fake_cuda.h"
+#include "driver/sim/sim.h"
 #include "resource/makers.h"
+#include "resource/pinned_default.h"
+#include "space/space.h"
 #include "support/log_capture.h"
 
 #include <raffia/config.h>
@@ -105,6 +110,20 @@ static void default_sizes(void)
     EXPECT(logged("default pinned resource"));
 }
 
+/* Looked at, not taken. */
+static void large_sizes(void)
+{
+    struct pinned_sizes sizes;
+    struct space *space;
+    setenv("RAFFIA_PINNED_POOL_SIZE", "100GiB", 1);
+    EXPECT(!pinned_sizes_find(0, &sizes));
+    EXPECT(sizes.initial == 100 * GIB && sizes.maximum >= 1000 * GIB);
+    const struct space_options options = {
+        .range_bytes = core_align_up_unchecked(sizes.maximum, GIB), .granule = 256};
+    EXPECT(!space_create(&options, &space));
+    space_destroy(space);
+}
+
 static void option_sizes(void)
 {
     EXPECT(configure(3 * MIB + 1));
@@ -159,6 +178,7 @@ static void a5_default_sizes_are_libcudfs(void **state)
 {
     (void)state;
     in_a_child(default_sizes);
+    in_a_child(large_sizes);
     in_a_child(option_sizes);
 }
 
@@ -261,6 +281,90 @@ static void a5_only_one_of_many_first_calls_built_it(void **state)
     (void)state;
     in_a_child(many_touch_first);
     in_a_child(failed_then_tried_again);
+}
+
+/* ---- pinning --------------------------------------------------------------------------------- */
+
+static raffia_resource *make_pinned(const char *device)
+{
+    raffia_resource *resource;
+    EXPECT(!raffia_pinned_host_resource_create(
+        &(raffia_device_resource_options){.struct_size = sizeof(raffia_device_resource_options),
+                                          .device = device},
+        &resource));
+    return resource;
+}
+
+static size_t pinned_bytes(const char *device)
+{
+    raffia_pinned_usage usage;
+    EXPECT(!raffia_device_query_pinned(device, &usage));
+    return usage.registered_bytes + usage.driver_allocated_bytes;
+}
+
+/* The default resource and those that are asked for pin, for the default device or a named one. */
+static void check_pinned_for(const char *first, const char *second)
+{
+    char name[RAFFIA_DEVICE_NAME_MAX], expected[RAFFIA_DEVICE_NAME_MAX];
+    raffia_resource_ref ref;
+    void *block;
+    EXPECT(configure(2 * MIB));
+    snprintf(expected, sizeof expected, "pinned:%s", first);
+    const raffia_pinned_info info = query();
+    EXPECT(info.pinned && strcmp(info.device, expected) == 0);
+    EXPECT(logged("pinned=yes"));
+    EXPECT(pinned_bytes(first) >= 2 * MIB);
+    EXPECT(!raffia_pinned_resource_get(&ref));
+    EXPECT(!raffia_allocate(ref, NULL, MIB, 0, &block));
+    memset(block, 1, MIB);
+    EXPECT(!raffia_deallocate(ref, NULL, block, MIB, 0));
+    const char *const names[] = {NULL, first, expected, second};
+    for (int i = 0; i < 4; i++) {
+        raffia_resource *resource = make_pinned(names[i]);
+        snprintf(expected, sizeof expected, "pinned:%s", i == 3 ? second : first);
+        EXPECT(!raffia_resource_device(raffia_ref(resource), name) && !strcmp(name, expected));
+        const size_t before = pinned_bytes(expected);
+        EXPECT(!raffia_allocate(raffia_ref(resource), NULL, MIB, 0, &block));
+        memset(block, 1, MIB);
+        EXPECT(pinned_bytes(expected) >= before + MIB);
+        EXPECT(!raffia_deallocate(raffia_ref(resource), NULL, block, MIB, 0));
+        EXPECT(pinned_bytes(expected) == before);
+        raffia_resource_release(resource);
+        snprintf(expected, sizeof expected, "pinned:%s", first);
+    }
+}
+
+static void pinned_for_sim(void)
+{
+    setenv("RAFFIA_DRIVER", "sim", 1);
+    check_pinned_for("sim:0", "sim:1");
+    struct sim_usage usage;
+    sim_query(0, &usage);
+    EXPECT(usage.registered_bytes + usage.host_block_bytes >= 2 * MIB && usage.misuses == 0);
+}
+
+static void pinned_for_cuda(void)
+{
+    setenv("RAFFIA_DRIVER", "cuda", 1);
+    setenv("RAFFIA_CUDA_LIBRARY", FAKE_CUDA_LIBRARY, 1);
+    fake_cuda_reset(&(struct fake_cuda_config){.devices = 2});
+    check_pinned_for("cuda:0", "cuda:1");
+}
+
+/* Where no GPU is, that is said. */
+static void pinned_for_nobody(void)
+{
+    raffia_resource *resource;
+    EXPECT(raffia_pinned_host_resource_create(NULL, &resource) == RAFFIA_ERROR_UNSUPPORTED);
+    EXPECT(strstr(raffia_last_error(), "'host'"));
+}
+
+static void a5_pinned_memory_is_pinned_for_the_default_device(void **state)
+{
+    (void)state;
+    in_a_child(pinned_for_sim);
+    in_a_child(pinned_for_cuda);
+    in_a_child(pinned_for_nobody);
 }
 
 /* ---- exhaustion ----------------------------------------------------------------------------- */
@@ -439,6 +543,7 @@ int main(void)
         cmocka_unit_test(a5_default_sizes_are_libcudfs),
         cmocka_unit_test(a5_set_returns_the_previous_one_and_checks),
         cmocka_unit_test(a5_only_one_of_many_first_calls_built_it),
+        cmocka_unit_test(a5_pinned_memory_is_pinned_for_the_default_device),
         cmocka_unit_test(a6_exhaustion_falls_back_and_frees_find_their_way),
         cmocka_unit_test(a6_a_limit_of_0_disables_the_pool),
         cmocka_unit_test(a6_threads_share_the_default_resource),
