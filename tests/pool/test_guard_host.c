@@ -1,5 +1,6 @@
 /* Guards on the host: pages that cannot be written to, and the look at exit (SPEC B9). */
 #include "core/fault.h"
+#include "core/sys.h"
 #include "driver/host/host.h"
 #include "pool/pool_fixture.h"
 #include "support/cmocka.h"
@@ -35,6 +36,10 @@ static struct pool_plan host_plan(void)
 static void advice_counts_every_chunk_that_is_missing(void **state)
 {
     (void)state;
+    uint64_t set_aside;
+    if (!sys_read_number("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", &set_aside) &&
+        set_aside)
+        skip(); /* the first chunks would be had */
     const size_t page = 2 * MIB;
     struct pool_plan plan = host_plan();
     raffia_pool *pool = NULL;
