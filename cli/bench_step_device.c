@@ -6,7 +6,6 @@
 #include "cli/step_work.h"
 #include "core/checked.h"
 #include "core/clock.h"
-#include "core/memory.h"
 #include "core/text.h"
 
 #include <stdio.h>
