@@ -65,10 +65,12 @@ docs: ## build the manual as HTML in build/docs/html
 	@scripts/deps build docs
 	@scripts/docs
 
-gpu-test: ## run the tests that need a GPU
+gpu-test: ## run the tests that need a GPU, measure it, and keep the figures in bench/results
 	@scripts/deps build test
 	@scripts/build dev
 	@scripts/gpu-test
+	@scripts/build release
+	@scripts/gpu-bench
 
 clean: ## remove everything that was built
 	rm -rf build

@@ -14,61 +14,70 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* A fresh batch is the source from another place on: steps differ, and cost nothing to make. */
-#define SHIFT_BYTES  ((size_t)4096)
-#define SHIFTS_BYTES ((size_t)1 << 20)
-
 /* One gathered weight for so many bytes of weights: a million for 256 MiB. */
 #define BYTES_A_GATHER 256u
 
 /* Numbers that are filled in between two looks at the interrupt flag. */
 #define FILLED_A_LOOK ((size_t)4 << 20)
 
-#define WEIGHT_SEED  1u
-#define BATCH_SEED   2u
 #define SWEEP_FACTOR 0.5f
-
-enum side { REGULAR, HUGE, SIDES };
 
 /* Memory of one path: weights that stay, and in the regular path nothing else. */
 struct path {
     float *weights;
-    raffia_pool *pool; /* HUGE: where weights and batches come from */
+    raffia_pool *pool; /* of the pool: where weights and batches come from */
 };
 
 struct bench {
     const struct bench_step_plan *plan;
     struct bench_report *report;
     unsigned threads;
-    unsigned char *source; /* batches, and SHIFTS_BYTES more */
-    struct path paths[SIDES];
-    uint64_t hashes[SIDES]; /* of the last step's results */
-    struct bench_row *first[SIDES], *steps[SIDES];
+    unsigned char *source; /* batches, and STEP_SHIFTS_BYTES more */
+    struct path paths[STEP_SIDES];
+    uint64_t hashes[STEP_SIDES]; /* of the last step's results */
+    struct step_rows rows;
 };
 
-static raffia_status make_rows(struct bench *bench)
+raffia_status bench_step_rows(struct bench_report *report, const struct bench_step_plan *plan,
+                              unsigned pool_threads, struct step_rows *rows)
 {
-    static const char *const first[SIDES] = {"first.regular", "first.pool"};
-    static const char *const steps[SIDES] = {"step.regular", "step.pool"};
-    for (int side = 0; side < SIDES; side++) {
-        unsigned threads = side == HUGE ? bench->threads : 1;
-        bench->first[side] =
-            bench_report_row(bench->report, first[side], threads, bench->plan->options.runs);
-        if (!bench->first[side])
+    static const char *const first[STEP_SIDES] = {"first.regular", "first.pool"};
+    static const char *const steps[STEP_SIDES] = {"step.regular", "step.pool"};
+    for (int side = 0; side < STEP_SIDES; side++) {
+        const unsigned threads = side == STEP_POOL ? pool_threads : 1;
+        rows->first[side] = bench_report_row(report, first[side], threads, plan->options.runs);
+        if (!rows->first[side])
             return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-        bench->steps[side] =
-            bench_report_row(bench->report, steps[side], 1, bench->plan->steps - 1);
-        if (!bench->steps[side])
+        rows->steps[side] = bench_report_row(report, steps[side], 1, plan->steps - 1);
+        if (!rows->steps[side])
             return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     }
     return RAFFIA_OK;
 }
 
+raffia_status bench_step_compare(const uint64_t hashes[static STEP_SIDES], size_t step)
+{
+    if (hashes[STEP_REGULAR] == hashes[STEP_POOL])
+        return cli_interrupt_check();
+    return core_error(RAFFIA_ERROR_MISMATCH, "step %zu came out differently in the two memories",
+                      step);
+}
+
+void bench_step_add_results(struct bench_report *report, const struct step_rows *rows, bool known)
+{
+    bench_report_ratio(report, "step.regular_over_pool_first", rows->first[STEP_REGULAR],
+                       rows->first[STEP_POOL], known);
+    bench_report_ratio(report, "step.regular_over_pool", rows->steps[STEP_REGULAR],
+                       rows->steps[STEP_POOL], known);
+    bench_report_note(report, "the results of both paths were compared bit by bit after each step, "
+                              "outside the clock");
+}
+
 /* Memory for a batch, as the path gets it. */
-static raffia_status take_batch(const struct bench *bench, enum side side, void **batch_p)
+static raffia_status take_batch(const struct bench *bench, enum step_side side, void **batch_p)
 {
     size_t bytes = bench->plan->batch_bytes;
-    if (side == HUGE)
+    if (side == STEP_POOL)
         return raffia_pool_alloc(bench->paths[side].pool, bytes, 0, batch_p);
     unsigned char *memory;
     raffia_status status = bench_memory_map(bytes, &memory);
@@ -77,9 +86,9 @@ static raffia_status take_batch(const struct bench *bench, enum side side, void 
     return status;
 }
 
-static raffia_status give_batch(const struct bench *bench, enum side side, void *batch)
+static raffia_status give_batch(const struct bench *bench, enum step_side side, void *batch)
 {
-    if (side == HUGE)
+    if (side == STEP_POOL)
         return raffia_pool_free(bench->paths[side].pool, batch);
     bench_memory_unmap(batch, bench->plan->batch_bytes);
     return RAFFIA_OK;
@@ -96,7 +105,8 @@ raffia_status bench_step_fill(float *numbers, size_t count, uint32_t seed)
 }
 
 /* One step: memory for the batch, the batch moved there, the arithmetic, the memory given back. */
-static raffia_status run_step(struct bench *bench, enum side side, size_t step, double *seconds_p)
+static raffia_status run_step(struct bench *bench, enum step_side side, size_t step,
+                              double *seconds_p)
 {
     const struct bench_step_plan *plan = bench->plan;
     const float *weights = bench->paths[side].weights;
@@ -106,7 +116,7 @@ static raffia_status run_step(struct bench *bench, enum side side, size_t step, 
     raffia_status status = take_batch(bench, side, &batch);
     if (status)
         return status;
-    memcpy(batch, bench->source + step * SHIFT_BYTES % SHIFTS_BYTES, plan->batch_bytes);
+    memcpy(batch, bench->source + step * STEP_SHIFT_BYTES % STEP_SHIFTS_BYTES, plan->batch_bytes);
     step_sweep(batch, plan->batch_bytes / sizeof *weights, weights, weight_count,
                step * plan->batch_bytes / sizeof *weights, SWEEP_FACTOR);
     float sum = step_gather(weights, weight_count, plan->weight_bytes / BYTES_A_GATHER, step);
@@ -128,13 +138,13 @@ static size_t pool_bytes(const struct bench_step_plan *plan)
 }
 
 /* Gets the memory that stays, and fills the weights. */
-static raffia_status open_path(struct bench *bench, enum side side)
+static raffia_status open_path(struct bench *bench, enum step_side side)
 {
     const struct bench_step_plan *plan = bench->plan;
     struct path *path = &bench->paths[side];
     void *weights = NULL;
     raffia_status status;
-    if (side == HUGE) {
+    if (side == STEP_POOL) {
         status = bench_pool_make(pool_bytes(plan), bench->threads, &plan->options, &path->pool);
         if (!status)
             status = raffia_pool_alloc(path->pool, plan->weight_bytes, 0, &weights);
@@ -147,13 +157,14 @@ static raffia_status open_path(struct bench *bench, enum side side)
     if (status)
         return status;
     path->weights = weights;
-    return bench_step_fill(path->weights, plan->weight_bytes / sizeof *path->weights, WEIGHT_SEED);
+    return bench_step_fill(path->weights, plan->weight_bytes / sizeof *path->weights,
+                           STEP_WEIGHT_SEED);
 }
 
-static void close_path(struct bench *bench, enum side side)
+static void close_path(struct bench *bench, enum step_side side)
 {
     struct path *path = &bench->paths[side];
-    if (side == REGULAR)
+    if (side == STEP_REGULAR)
         bench_memory_unmap((unsigned char *)path->weights, bench->plan->weight_bytes);
     else if (path->weights)
         (void)!raffia_pool_free(path->pool, path->weights);
@@ -162,9 +173,9 @@ static void close_path(struct bench *bench, enum side side)
 }
 
 /* The first step makes the memory too. */
-static raffia_status run_first(struct bench *bench, enum side side, bool warm_up)
+static raffia_status run_first(struct bench *bench, enum step_side side, bool warm_up)
 {
-    bench_memory_warm(bench->plan->weight_bytes + bench->plan->batch_bytes, side == HUGE);
+    bench_memory_warm(bench->plan->weight_bytes + bench->plan->batch_bytes, side == STEP_POOL);
     double seconds, started = core_clock_seconds();
     raffia_status status = open_path(bench, side);
     double opened = core_clock_seconds();
@@ -173,30 +184,20 @@ static raffia_status run_first(struct bench *bench, enum side side, bool warm_up
     if (status)
         return status;
     if (!warm_up)
-        bench_row_add(bench->first[side], opened - started + seconds);
+        bench_row_add(bench->rows.first[side], opened - started + seconds);
     return RAFFIA_OK;
-}
-
-static raffia_status compare(const struct bench *bench, size_t step)
-{
-    if (bench->hashes[REGULAR] == bench->hashes[HUGE])
-        return RAFFIA_OK;
-    return core_error(RAFFIA_ERROR_MISMATCH, "step %zu came out differently in the two memories",
-                      step);
 }
 
 static raffia_status run_firsts(struct bench *bench)
 {
     for (unsigned round = 0; round <= bench->plan->options.runs; round++) {
-        close_path(bench, REGULAR);
-        close_path(bench, HUGE);
-        raffia_status status = run_first(bench, REGULAR, round == 0);
+        close_path(bench, STEP_REGULAR);
+        close_path(bench, STEP_POOL);
+        raffia_status status = run_first(bench, STEP_REGULAR, round == 0);
         if (!status)
-            status = run_first(bench, HUGE, round == 0);
+            status = run_first(bench, STEP_POOL, round == 0);
         if (!status)
-            status = compare(bench, 0);
-        if (!status)
-            status = cli_interrupt_check();
+            status = bench_step_compare(bench->hashes, 0);
         if (status)
             return status;
     }
@@ -207,17 +208,15 @@ static raffia_status run_firsts(struct bench *bench)
 static raffia_status run_steps(struct bench *bench)
 {
     for (size_t step = 1; step < bench->plan->steps; step++) {
-        for (int turn = 0; turn < SIDES; turn++) {
-            enum side side = (step + (size_t)turn) % SIDES ? HUGE : REGULAR;
+        for (int turn = 0; turn < STEP_SIDES; turn++) {
+            enum step_side side = (step + (size_t)turn) % STEP_SIDES ? STEP_POOL : STEP_REGULAR;
             double seconds;
             raffia_status status = run_step(bench, side, step, &seconds);
             if (status)
                 return status;
-            bench_row_add(bench->steps[side], seconds);
+            bench_row_add(bench->rows.steps[side], seconds);
         }
-        raffia_status status = compare(bench, step);
-        if (!status)
-            status = cli_interrupt_check();
+        raffia_status status = bench_step_compare(bench->hashes, step);
         if (status)
             return status;
     }
@@ -227,19 +226,14 @@ static raffia_status run_steps(struct bench *bench)
 static raffia_status add_results(struct bench *bench)
 {
     struct bench_report *report = bench->report;
-    raffia_status status = bench_pool_show(bench->paths[HUGE].pool, bench->first[HUGE]);
+    raffia_status status =
+        bench_pool_show(bench->paths[STEP_POOL].pool, bench->rows.first[STEP_POOL]);
     if (!status)
-        status = bench_pool_show(bench->paths[HUGE].pool, bench->steps[HUGE]);
+        status = bench_pool_show(bench->paths[STEP_POOL].pool, bench->rows.steps[STEP_POOL]);
     if (status)
         return status;
-    bool huge = bench_row_is_huge(bench->first[HUGE]);
-    bench_report_ratio(report, "step.regular_over_pool_first", bench->first[REGULAR],
-                       bench->first[HUGE], huge);
-    bench_report_ratio(report, "step.regular_over_pool", bench->steps[REGULAR], bench->steps[HUGE],
-                       huge);
-    bench_report_note(report, "the results of both paths were compared bit by bit after each step, "
-                              "outside the clock");
-    bench_pool_note(report, bench->first[HUGE]);
+    bench_step_add_results(report, &bench->rows, bench_row_is_huge(bench->rows.first[STEP_POOL]));
+    bench_pool_note(report, bench->rows.first[STEP_POOL]);
     return RAFFIA_OK;
 }
 
@@ -247,28 +241,28 @@ static raffia_status add_results(struct bench *bench)
 static raffia_status check_memory(const struct bench_step_plan *plan)
 {
     const size_t need =
-        pool_bytes(plan) + plan->weight_bytes + 2 * plan->batch_bytes + SHIFTS_BYTES;
+        pool_bytes(plan) + plan->weight_bytes + 2 * plan->batch_bytes + STEP_SHIFTS_BYTES;
     return bench_memory_check(need, "the benchmark", "--batch, --weights");
 }
 
 static raffia_status run(struct bench *bench)
 {
-    size_t bytes = bench->plan->batch_bytes + SHIFTS_BYTES;
+    size_t bytes = bench->plan->batch_bytes + STEP_SHIFTS_BYTES;
     raffia_status status = bench_memory_map(bytes, &bench->source);
     if (status)
         return status;
     void *numbers = bench->source;
-    status = bench_step_fill(numbers, bytes / sizeof(float), BATCH_SEED);
+    status = bench_step_fill(numbers, bytes / sizeof(float), STEP_BATCH_SEED);
     if (!status)
-        status = make_rows(bench);
+        status = bench_step_rows(bench->report, bench->plan, bench->threads, &bench->rows);
     if (!status)
         status = run_firsts(bench);
     if (!status)
         status = run_steps(bench);
     if (!status)
         status = add_results(bench);
-    close_path(bench, REGULAR);
-    close_path(bench, HUGE);
+    close_path(bench, STEP_REGULAR);
+    close_path(bench, STEP_POOL);
     bench_memory_unmap(bench->source, bytes);
     return status;
 }

@@ -9,7 +9,6 @@
 #include "cli/load_report.h"
 #include "cli/options.h"
 #include "cli/progress.h"
-#include "core/checked.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/parallel.h"
