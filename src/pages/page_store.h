@@ -72,6 +72,10 @@ raffia_status page_store_borrow(struct page_store *store, void *at, size_t bytes
  * is over all the same. */
 raffia_status page_store_return(struct page_store *store, struct page_loan *loan);
 
+/* Ends the loan of a chunk that the driver will not take back because the device's context is lost,
+ * and its memory with it. The addresses stay as they are. */
+void page_store_forget(struct page_store *store, struct page_loan *loan);
+
 /* Gives kept chunks back to the system until at most `keep_bytes` are kept. */
 raffia_status page_store_trim(struct page_store *store, size_t keep_bytes, size_t *released_p);
 
