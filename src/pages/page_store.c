@@ -130,6 +130,10 @@ void page_store_destroy(struct page_store *store)
     if (status)
         core_log_error("%zu bytes of %s pages could not be given back: %s", store->kept_bytes,
                        raffia_page_kind_name(store->source.options.kind), raffia_last_error());
+    for (struct page_record *record = store->kept, *next; record; record = next) {
+        next = record->next;
+        core_free(record); /* nobody can find its chunk any more */
+    }
     pthread_mutex_destroy(&store->lock);
     core_free(store);
 }
@@ -247,6 +251,17 @@ raffia_status page_store_borrow(struct page_store *store, void *at, size_t bytes
     pthread_mutex_unlock(&store->lock);
     *loan = (struct page_loan){record->chunk, at, bytes, evidence, record};
     return RAFFIA_OK;
+}
+
+void page_store_forget(struct page_store *store, struct page_loan *loan)
+{
+    struct page_record *record = loan->record;
+    pthread_mutex_lock(&store->lock);
+    store->lent_bytes -= record->bytes;
+    store->chunks--;
+    pthread_mutex_unlock(&store->lock);
+    core_free(record);
+    *loan = (struct page_loan){0};
 }
 
 raffia_status page_store_return(struct page_store *store, struct page_loan *loan)

@@ -92,6 +92,10 @@ raffia_status page_store_move_back(struct page_store *store, struct page_loan *l
 void *page_store_former(const struct page_loan *loan);
 raffia_status page_store_settle(struct page_store *store, const struct page_loan *loan);
 
+/* Ends the loan of a chunk that the driver will not take back because the device's context is lost,
+ * and its memory with it. The addresses stay as they are. */
+void page_store_forget(struct page_store *store, struct page_loan *loan);
+
 /* Gives kept chunks back to the system until at most `keep_bytes` are kept. */
 raffia_status page_store_trim(struct page_store *store, size_t keep_bytes, size_t *released_p);
 

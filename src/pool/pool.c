@@ -237,10 +237,12 @@ raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
 
 /* ---- death ---------------------------------------------------------------------------------- */
 
-/* False if a chunk is still mapped: its addresses must then stay reserved. */
-static bool return_chunks(struct raffia_pool *pool)
+/* False if a chunk is still mapped: its addresses must then stay reserved. *kept_p: the store keeps
+ * account of it, as its driver may still know it; no driver does of what went with its context. */
+static bool return_chunks(struct raffia_pool *pool, bool *kept_p)
 {
     bool all = true;
+    *kept_p = false;
     for (int attempt = 0; pool_settle(pool) && attempt < POOL_DRIVER_ATTEMPTS; attempt++)
         ;
     for (size_t i = 0; pool->store && i < pool->slot_count; i++) {
@@ -254,6 +256,10 @@ static bool return_chunks(struct raffia_pool *pool)
             core_log_error("pool '%s': a chunk of %zu bytes could not be given back: %s",
                            pool->name, slot->loan.bytes, raffia_last_error());
         all = all && !status;
+        if (status && pool->device.driver->context_state(pool->device.index))
+            page_store_forget(pool->store, &slot->loan);
+        else if (status)
+            *kept_p = true;
     }
     return all;
 }
@@ -265,11 +271,12 @@ void pool_tear_down(struct raffia_pool *pool)
     assert(pool->live_blocks == 0 && pool->pending_blocks == 0);
     if (!pool_registry_remove(pool))
         return;
-    if (return_chunks(pool)) {
+    bool kept;
+    const bool returned = return_chunks(pool, &kept);
+    if (!kept)
         page_store_destroy(pool->store);
-        if (pool->base)
-            release_range(pool, pool->base);
-    }
+    if (returned && pool->base)
+        release_range(pool, pool->base);
     pool_guard_destroy(pool);
     pool_order_destroy(pool);
     pool_arenas_destroy(pool);
