@@ -260,6 +260,15 @@ struct driver {
     raffia_status (*context_state)(int device);
 };
 
+/* Whether a handle names a default stream, which cannot be destroyed: NULL, or one of CUDA's
+ * special handles, which no driver gives to a stream that it creates. Any other handle means
+ * nothing once its owner has destroyed the stream, and CUDA does not survive being asked about it.
+ */
+static inline bool driver_stream_is_default(driver_stream stream)
+{
+    return (uintptr_t)stream <= 2;
+}
+
 /* One device of one driver. Small; passed by value. */
 struct driver_device {
     const struct driver *driver;

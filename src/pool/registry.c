@@ -127,6 +127,18 @@ static bool trim(void *context, raffia_pool *pool)
     return trimming->released < trimming->need->bytes;
 }
 
+/* Makes free what waits for streams that nobody can name. */
+static bool settle(void *context, raffia_pool *pool)
+{
+    const struct pool_need *need = context;
+    core_lock_take(&pool->lock);
+    const bool helps = pool != need->spared && pool->pending_blocks && can_help(pool, need);
+    core_lock_leave(&pool->lock);
+    if (helps)
+        pool_order_wait_unmarked(pool);
+    return true;
+}
+
 struct idleness {
     struct driver_device device;
     const struct pool_need *need; /* only pools that can help it count; NULL = all of the device */
@@ -169,6 +181,12 @@ size_t pool_registry_trim(const struct pool_need *need)
     core_error_save(&cause);
     if (is_worthwhile(need))
         pool_registry_for_each(trim, &trimming);
+    if (trimming.released < need->bytes) {
+        struct pool_need pending = *need;
+        pool_registry_for_each(settle, &pending);
+        if (is_worthwhile(need))
+            pool_registry_for_each(trim, &trimming);
+    }
     core_error_restore(&cause);
     return trimming.released;
 }

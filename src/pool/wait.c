@@ -12,7 +12,7 @@ static atomic_size_t left_behind;
 static void look(struct raffia_pool *pool)
 {
     for (struct pool_stream *stream = pool_streams_first(pool); stream; stream = stream->next) {
-        (void)pool_mark_stream(pool, stream);
+        pool_want_stream(pool, stream);
         pool_poll_stream(pool, stream);
     }
     core_lock_take(&pool->lock);
@@ -52,7 +52,7 @@ void pool_order_refresh(struct raffia_pool *pool)
     core_error_restore(&before);
 }
 
-void pool_order_close(struct raffia_pool *pool, uint64_t id)
+void pool_order_close(struct raffia_pool *pool, uint64_t id, driver_stream handle)
 {
     struct core_error_record before;
     core_error_save(&before);
@@ -61,7 +61,7 @@ void pool_order_close(struct raffia_pool *pool, uint64_t id)
     struct pool_stream *stream = pool_stream_find(pool->order, id);
     core_lock_leave(&pool->lock);
     if (stream) {
-        (void)pool_mark_stream(pool, stream);
+        (void)pool_mark_stream(pool, stream, handle);
         pool_poll_stream(pool, stream);
     }
     pthread_mutex_unlock(&pool->order->lock);
@@ -159,8 +159,8 @@ static bool pass_up_to(struct raffia_pool *pool, struct pool_stream *stream, uin
     }
 }
 
-/* Order lock held; let go while it waits. For what no event speaks for: the stream was destroyed
- * before it was retired, or the driver refused. */
+/* Order lock held; let go while it waits. For what no event speaks for: the stream has made no call
+ * since, and may be gone by now, or the driver refused. */
 static bool wait_without_event(struct raffia_pool *pool)
 {
     const uint64_t youngest = seal_all(pool);
@@ -259,10 +259,9 @@ raffia_status pool_order_retire(struct raffia_pool *pool, uint64_t id, driver_st
     pthread_mutex_lock(&pool->order->lock);
     core_lock_take(&pool->lock);
     struct pool_stream *stream = pool_stream_find(pool->order, id);
-    if (stream)
-        stream->handle = handle;
     core_lock_leave(&pool->lock);
-    const enum pool_mark_result result = stream ? pool_mark_stream(pool, stream) : POOL_MARKED;
+    const enum pool_mark_result result =
+        stream ? pool_mark_stream(pool, stream, handle) : POOL_MARKED;
     if (result == POOL_MARK_CAPTURING)
         status = core_error(RAFFIA_ERROR_BUSY,
                             "pool '%s': a stream cannot be retired while it is being captured: "
@@ -313,6 +312,34 @@ void pool_order_unpin(struct raffia_pool *pool)
         pool_tear_down(pool);
 }
 
+/* Pool lock held. Whether blocks wait for an event that there is none of. */
+static bool has_unmarked(const struct raffia_pool *pool)
+{
+    for (const struct pool_stream *stream = pool->order->streams; stream; stream = stream->next)
+        for (struct pool_batch *batch = stream->oldest; batch; batch = batch->next)
+            if (batch->blocks && !pool_marked_from(batch))
+                return true;
+    return false;
+}
+
+void pool_order_wait_unmarked(struct raffia_pool *pool)
+{
+    struct core_error_record before;
+    if (!pool->order)
+        return;
+    core_error_save(&before);
+    pthread_mutex_lock(&pool->order->lock);
+    look(pool);
+    core_lock_take(&pool->lock);
+    const bool unmarked = has_unmarked(pool);
+    core_lock_leave(&pool->lock);
+    if (unmarked)
+        (void)wait_without_event(pool);
+    pthread_mutex_unlock(&pool->order->lock);
+    end_if_over(pool);
+    core_error_restore(&before);
+}
+
 static bool reap(void *context, raffia_pool *pool)
 {
     (void)context;
@@ -323,7 +350,8 @@ static bool reap(void *context, raffia_pool *pool)
     core_lock_leave(&pool->lock);
     if (!orphaned)
         return true;
-    pool_order_refresh(pool);
+    /* Nobody will make a call for its streams again. */
+    pool_order_wait_unmarked(pool);
     if (has_pending(pool))
         atomic_fetch_add(&left_behind, 1);
     return true;
