@@ -279,6 +279,9 @@ struct driver_device {
  */
 raffia_status driver_cpu_accessible(struct driver_device device, bool *accessible_p);
 
+/* The device that makes the streams of this one: for pinned memory its GPU, else itself. */
+struct driver_device driver_stream_owner(struct driver_device device);
+
 /* Finds a device by its public name (raffia/device.h); NULL or "" is the process's default. */
 raffia_status driver_open(const char *name, struct driver_device *device_p);
 

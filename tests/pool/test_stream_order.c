@@ -350,6 +350,32 @@ static void a_stream_is_retired_again_or_without_blocks(void **state)
     drop_pool(pool);
 }
 
+/* Another driver may give the same ids. */
+static void a_retirement_reaches_the_pools_of_its_own_device_only(void **state)
+{
+    (void)state;
+    struct driver other = sim_driver;
+    struct pool_plan plan = small_plan();
+    plan.device.driver = &other;
+    raffia_pool *pool = make_pool(&plan), *own = make_pool_of(TEST_CHUNK, TEST_CHUNK);
+    driver_stream a = make_stream();
+    must_free_on(pool, a, must_alloc_on(pool, a, KIB));
+    must_free_on(own, a, must_alloc_on(own, a, KIB));
+    const long records = sim_calls("event_record"), retired = sim_calls("stream_retire");
+    assert_ok(raffia_stream_retire("sim:0", a));
+    assert_int_equal(sim_calls("event_record"), records + 1);
+    assert_int_equal(sim_calls("stream_retire"), retired + 1);
+    assert_ok(sim_driver.stream_destroy(0, a));
+    raffia_pool_release(pool);
+    drop_pool(own);
+
+    /* The streams of pinned memory are its GPU's. */
+    struct driver_device pinned;
+    assert_ok(driver_open("pinned:sim:0", &pinned));
+    assert_ptr_equal(driver_stream_owner(pinned).driver, &sim_driver);
+    assert_int_equal(driver_stream_owner(pinned).index, 0);
+}
+
 static void a_stream_that_cannot_be_marked_is_waited_for_when_it_is_retired(void **state)
 {
     (void)state;
@@ -645,6 +671,7 @@ int main(void)
         TEST(a_request_beyond_the_pool_does_not_wait),
         TEST(pools_that_are_asked_for_room_know_which_of_their_blocks_are_free),
         TEST(a_stream_is_retired_again_or_without_blocks),
+        TEST(a_retirement_reaches_the_pools_of_its_own_device_only),
         TEST(a_stream_that_cannot_be_marked_is_waited_for_when_it_is_retired),
         TEST(a_stream_destroyed_without_a_word_keeps_its_blocks_until_the_device_is_idle),
         TEST(many_streams_that_come_and_go_leave_nothing),
