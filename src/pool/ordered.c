@@ -105,7 +105,7 @@ static raffia_status take_from_others(struct raffia_pool *pool, const struct ask
     struct core_error_record before;
     raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
     core_error_save(&before);
-    pthread_mutex_lock(&order->lock);
+    pool_lock(&order->lock);
     for (struct pool_stream *stream = pool_streams_first(pool); status && stream;
          stream = stream->next) {
         struct pool_pending *fit = detach_fit(pool, stream, asking);
@@ -118,7 +118,7 @@ static raffia_status take_from_others(struct raffia_pool *pool, const struct ask
             status = pool_unpend(pool, fit, asking->id, asking->request, asking->block);
         core_lock_leave(&pool->lock);
     }
-    pthread_mutex_unlock(&order->lock);
+    pool_unlock(&order->lock);
     core_error_restore(&before);
     return status ? RAFFIA_ERROR_OUT_OF_MEMORY : RAFFIA_OK;
 }

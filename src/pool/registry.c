@@ -113,13 +113,13 @@ static bool trim(void *context, raffia_pool *pool)
     if (pool == trimming->need->spared)
         return true;
     pool_order_refresh(pool);
-    pthread_mutex_lock(&pool->growth_lock);
+    pool_lock(&pool->growth_lock);
     if (can_help(pool, trimming->need)) {
         (void)pool_reclaim(pool, trimming->need->bytes - trimming->released, NULL, &released);
         /* Chunks that can be remapped are kept by the store when they are returned. */
         (void)page_store_trim(pool->store, 0, NULL);
     }
-    pthread_mutex_unlock(&pool->growth_lock);
+    pool_unlock(&pool->growth_lock);
     if (released)
         core_log_info("pool '%s': gave back %zu bytes because memory is short", pool->name,
                       released);

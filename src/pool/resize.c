@@ -119,9 +119,9 @@ raffia_status pool_resize_plain(struct raffia_pool *pool, const void *address, s
     raffia_status status = resize_in_place(pool, address, &resizing);
     core_lock_leave(&pool->lock);
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !(pool->flags & RAFFIA_POOL_FIXED)) {
-        pthread_mutex_lock(&pool->growth_lock);
+        pool_lock(&pool->growth_lock);
         status = grow_behind(pool, address, &resizing);
-        pthread_mutex_unlock(&pool->growth_lock);
+        pool_unlock(&pool->growth_lock);
     }
     if (!resizing.found)
         return pool_refuse_address(pool, "resize", &resizing.verdict);

@@ -98,9 +98,9 @@ raffia_status raffia_pool_trim(raffia_pool *pool, size_t keep_bytes, size_t *rel
     size_t released = 0;
     if (!(pool->flags & RAFFIA_POOL_FIXED)) { /* what went would be gone for good */
         pool_order_refresh(pool);
-        pthread_mutex_lock(&pool->growth_lock);
+        pool_lock(&pool->growth_lock);
         status = trim(pool, keep_bytes, &released);
-        pthread_mutex_unlock(&pool->growth_lock);
+        pool_unlock(&pool->growth_lock);
     }
     if (status)
         return status;
@@ -135,12 +135,12 @@ raffia_status raffia_pool_set_maximum(raffia_pool *pool, size_t maximum_bytes)
     }
     size_t released;
     pool_order_refresh(pool);
-    pthread_mutex_lock(&pool->growth_lock);
+    pool_lock(&pool->growth_lock);
     core_lock_take(&pool->lock);
     pool->maximum_bytes = maximum_bytes;
     core_lock_leave(&pool->lock);
     page_store_set_limit(pool->store, maximum_bytes);
     status = trim(pool, maximum_bytes, &released);
-    pthread_mutex_unlock(&pool->growth_lock);
+    pool_unlock(&pool->growth_lock);
     return status;
 }

@@ -45,9 +45,9 @@ void pool_order_refresh(struct raffia_pool *pool)
     if (!pool->order)
         return;
     core_error_save(&before);
-    pthread_mutex_lock(&pool->order->lock);
+    pool_lock(&pool->order->lock);
     look(pool);
-    pthread_mutex_unlock(&pool->order->lock);
+    pool_unlock(&pool->order->lock);
     end_if_over(pool);
     core_error_restore(&before);
 }
@@ -56,7 +56,7 @@ void pool_order_close(struct raffia_pool *pool, uint64_t id, driver_stream handl
 {
     struct core_error_record before;
     core_error_save(&before);
-    pthread_mutex_lock(&pool->order->lock);
+    pool_lock(&pool->order->lock);
     core_lock_take(&pool->lock);
     struct pool_stream *stream = pool_stream_find(pool->order, id);
     core_lock_leave(&pool->lock);
@@ -64,7 +64,7 @@ void pool_order_close(struct raffia_pool *pool, uint64_t id, driver_stream handl
         (void)pool_mark_stream(pool, stream, handle);
         pool_poll_stream(pool, stream);
     }
-    pthread_mutex_unlock(&pool->order->lock);
+    pool_unlock(&pool->order->lock);
     core_error_restore(&before);
 }
 
@@ -165,9 +165,9 @@ static bool wait_without_event(struct raffia_pool *pool)
 {
     const uint64_t youngest = seal_all(pool);
     bool any = false;
-    pthread_mutex_unlock(&pool->order->lock);
+    pool_unlock(&pool->order->lock);
     raffia_status status = wait_for_device(pool);
-    pthread_mutex_lock(&pool->order->lock);
+    pool_lock(&pool->order->lock);
     for (struct pool_stream *stream = status ? NULL : pool_streams_first(pool); stream;
          stream = stream->next)
         any = pass_up_to(pool, stream, youngest) || any;
@@ -178,9 +178,9 @@ static bool wait_without_event(struct raffia_pool *pool)
 static bool wait_for_batch(struct raffia_pool *pool, struct pool_batch *batch)
 {
     const driver_event event = batch->event;
-    pthread_mutex_unlock(&pool->order->lock);
+    pool_unlock(&pool->order->lock);
     raffia_status status = wait_for_event(pool, event);
-    pthread_mutex_lock(&pool->order->lock);
+    pool_lock(&pool->order->lock);
     if (!status && !batch->passed)
         pool_pass_until(pool, batch->stream, batch);
     pool_waiter_leaves(pool, batch);
@@ -209,7 +209,7 @@ static bool wait_for_some(struct raffia_pool *pool, enum aim aim)
     if (!wait_worthwhile(pool, aim))
         return false;
     core_error_save(&before);
-    pthread_mutex_lock(&pool->order->lock);
+    pool_lock(&pool->order->lock);
     const uint64_t passes = pool->order->passes;
     look(pool);
     bool passed = pool->order->passes != passes;
@@ -218,7 +218,7 @@ static bool wait_for_some(struct raffia_pool *pool, enum aim aim)
     if (!passed && wait_worthwhile(pool, aim))
         passed = wait_without_event(pool);
     look(pool);
-    pthread_mutex_unlock(&pool->order->lock);
+    pool_unlock(&pool->order->lock);
     core_error_restore(&before);
     return passed;
 }
@@ -240,11 +240,11 @@ static raffia_status wait_for_stream(struct raffia_pool *pool, struct pool_strea
                                      driver_stream handle)
 {
     const uint64_t id = stream->id, youngest = seal_all(pool);
-    pthread_mutex_unlock(&pool->order->lock);
+    pool_unlock(&pool->order->lock);
     raffia_status status = RAFFIA_ERROR_DRIVER;
     for (int i = 0; status && i < POOL_DRIVER_ATTEMPTS; i++)
         status = pool->device.driver->stream_wait(pool->device.index, handle);
-    pthread_mutex_lock(&pool->order->lock);
+    pool_lock(&pool->order->lock);
     core_lock_take(&pool->lock);
     stream = pool_stream_find(pool->order, id); /* it may have been forgotten meanwhile */
     core_lock_leave(&pool->lock);
@@ -256,7 +256,7 @@ static raffia_status wait_for_stream(struct raffia_pool *pool, struct pool_strea
 raffia_status pool_order_retire(struct raffia_pool *pool, uint64_t id, driver_stream handle)
 {
     raffia_status status = RAFFIA_OK;
-    pthread_mutex_lock(&pool->order->lock);
+    pool_lock(&pool->order->lock);
     core_lock_take(&pool->lock);
     struct pool_stream *stream = pool_stream_find(pool->order, id);
     core_lock_leave(&pool->lock);
@@ -275,7 +275,7 @@ raffia_status pool_order_retire(struct raffia_pool *pool, uint64_t id, driver_st
         stream->retired = true;
     core_lock_leave(&pool->lock);
     look(pool);
-    pthread_mutex_unlock(&pool->order->lock);
+    pool_unlock(&pool->order->lock);
     end_if_over(pool);
     return status;
 }
@@ -328,14 +328,14 @@ void pool_order_wait_unmarked(struct raffia_pool *pool)
     if (!pool->order)
         return;
     core_error_save(&before);
-    pthread_mutex_lock(&pool->order->lock);
+    pool_lock(&pool->order->lock);
     look(pool);
     core_lock_take(&pool->lock);
     const bool unmarked = has_unmarked(pool);
     core_lock_leave(&pool->lock);
     if (unmarked)
         (void)wait_without_event(pool);
-    pthread_mutex_unlock(&pool->order->lock);
+    pool_unlock(&pool->order->lock);
     end_if_over(pool);
     core_error_restore(&before);
 }
