@@ -261,7 +261,7 @@ void staging_query(struct staging *ring, struct staging_stats *stats)
     pthread_mutex_lock(&ring->lock);
     *stats = (struct staging_stats){
         .shape = ring->shape,
-        .bytes = ring->memory.bytes,
+        .bytes = core_max(ring->memory.range_bytes, ring->memory.bytes),
         .way = ring->memory.way,
         .page = ring->memory.page,
         .build_seconds = ring->build_seconds,

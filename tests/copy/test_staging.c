@@ -188,6 +188,24 @@ static void a_ring_of_one_slot_works(void **state)
     close_move(&move);
 }
 
+static void a_ring_smaller_than_a_huge_page_takes_small_ones(void **state)
+{
+    (void)state;
+    struct staging *ring;
+    struct staging_stats stats;
+    assert_ok(staging_open(device, (struct staging_shape){32 * KIB, 2}, 1, &ring));
+    staging_query(ring, &stats);
+    assert_true(stats.page.size <= 64 * KIB);
+    assert_int_equal(stats.bytes, 64 * KIB);
+    staging_close(ring);
+    /* Where pages are larger than what is left, all that was taken is told. */
+    assert_ok(staging_open(device, (struct staging_shape){1040 * KIB, 2}, 1, &ring));
+    staging_query(ring, &stats);
+    assert_int_equal(stats.bytes % stats.page.size, 0);
+    assert_true(stats.bytes >= 2080 * KIB);
+    staging_close(ring);
+}
+
 static void a_device_without_streams_works(void **state)
 {
     (void)state;
@@ -380,6 +398,7 @@ int main(void)
         TEST(every_stretch_gets_to_its_place),
         TEST(a_slow_reader_holds_up_its_own_slot_only),
         TEST(a_ring_of_one_slot_works),
+        TEST(a_ring_smaller_than_a_huge_page_takes_small_ones),
         TEST(a_device_without_streams_works),
         TEST(a_ring_stopped_half_way_is_fit_for_the_next),
         TEST(a_ring_is_kept_and_given_back_on_request),
