@@ -194,6 +194,9 @@ raffia_status staging_drain(struct staging *ring)
     ring->wait_seconds += core_clock_seconds() - started;
     if (status)
         ring->failed = ring->stopped = true;
+    for (const struct staging_slot *slot = status ? NULL : ring->copying; slot; slot = slot->next)
+        if (ring->work.done)
+            ring->work.done(ring->work.context, slot->stretch);
     free_all_slots(ring);
     pthread_mutex_unlock(&ring->lock);
     return status;
