@@ -261,9 +261,10 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_free(raffia_pool *pool, vo
  *
  * A block that was freed on the same stream is handed out again at once, without a driver call. The
  * rest is tried in order of cost: free space, blocks whose stream has got there by now, growth,
- * then blocks freed on other streams, for which @p stream is made to wait, and last a wait of the
- * caller. Memory that the CPU fills (pinned memory) is handed out only when it is not in use any
- * more, also on the same stream. While the stream is being captured it gets free space only.
+ * then blocks freed on other streams, for which @p stream is made to wait where the pool has marked
+ * the place, and last a wait of the caller, for such a mark or for the whole device. Memory that
+ * the CPU fills (pinned memory) is handed out only when it is not in use any more, also on the same
+ * stream. While the stream is being captured it gets free space only.
  *
  * @return as raffia_pool_alloc(); #RAFFIA_ERROR_INVALID_ARGUMENT for the stream,
  *         #RAFFIA_ERROR_BUSY with #RAFFIA_POOL_GUARD while the stream is being captured
@@ -276,16 +277,18 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_alloc_on(raffia_pool *pool
  * @brief Frees in the order of @p stream: work submitted to it before may still use the block.
  *
  * Does not wait. The block is pending until the stream has got there: the stream itself may have it
- * back at once, anybody else then. While the stream is being captured the block stays pending until
- * the capture has ended; a graph that uses it must not run later than that by itself. Before a
- * stream is destroyed, call raffia_stream_retire().
+ * back at once, anybody else when the pool has marked the place, which it does from time to time,
+ * in a later call on this stream after somebody has asked, and in raffia_stream_retire(). While the
+ * stream is being captured the block stays pending until the capture has ended; a graph that uses
+ * it must not run later than that by itself. Before a stream is destroyed, call
+ * raffia_stream_retire(). A block that was handed out again before an earlier use on a third stream
+ * was over waits for that as well. Without memory for its record it waits for the stream after all.
  *
  * With #RAFFIA_POOL_GUARD it waits until the stream is there, to look at the guard, and answers
  * #RAFFIA_ERROR_BUSY while the stream is being captured.
  *
- * @return as raffia_pool_free(); whatever the driver says of a stream that it does not know, and
- *         #RAFFIA_ERROR_BUSY for a block that was allocated on another stream, which is being
- *         captured: the block then stays live
+ * @return as raffia_pool_free(), and whatever the driver says of a stream that it does not know:
+ * the block then stays live
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_free_on(raffia_pool *pool,
                                                               raffia_stream stream, void *address);

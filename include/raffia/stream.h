@@ -26,9 +26,10 @@ RAFFIA_BEGIN_DECLS
  * handle is valid, each pool marks the place behind which they are free. It does not wait for the
  * stream, unless the driver refuses to mark it.
  *
- * A stream that is destroyed without this harms nothing, but its blocks are free only when somebody
- * needs memory and waits for the whole device. A handle is never taken for the stream that had it
- * before.
+ * A stream that is destroyed without this harms nothing, but may cost a wait: no pool ever uses the
+ * handle of a stream outside of a call that it was passed to, so that blocks behind which nothing
+ * was marked are free only when somebody needs memory and waits for the whole device. Default
+ * streams (NULL and CUDA's special handles) need no call, as they live on.
  *
  * @param device the stream's device, see device.h; NULL = default device
  * @param stream the stream; NULL, the default stream, lives on, and its blocks are marked

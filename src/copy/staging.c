@@ -7,22 +7,16 @@
 
 #include <assert.h>
 
-void staging_begin(struct staging *ring, const struct staging_work *work)
+void staging_begin(struct staging *ring, const struct staging_work *work, unsigned readers)
 {
     pthread_mutex_lock(&ring->lock);
     assert(ring->entered == 0 && !ring->filling && !ring->copying);
     ring->work = *work;
+    ring->entered = readers;
     ring->next_stretch = 0;
     ring->stopped = false;
     ring->wait_seconds = 0;
     ring->copies = ring->bytes_copied = 0;
-    pthread_mutex_unlock(&ring->lock);
-}
-
-void staging_enter(struct staging *ring)
-{
-    pthread_mutex_lock(&ring->lock);
-    ring->entered++;
     pthread_mutex_unlock(&ring->lock);
 }
 
@@ -51,6 +45,13 @@ static raffia_status stop_failed(struct staging *ring, raffia_status status)
     pthread_cond_broadcast(&ring->changed);
     pthread_mutex_unlock(&ring->lock);
     return status;
+}
+
+/* Called with the lock held. */
+static void tell_done(const struct staging *ring, const struct staging_slot *slot)
+{
+    if (ring->work.done)
+        ring->work.done(ring->work.context, slot->stretch);
 }
 
 static void append_copying(struct staging *ring, struct staging_slot *slot)
@@ -96,6 +97,8 @@ static raffia_status find_slot(struct staging *ring, struct staging_slot **slot_
         if (slot) {
             ring->copying = slot->next;
             raffia_status status = wait_for_slot(ring, slot);
+            if (!status)
+                tell_done(ring, slot);
             /* What became of its copies is for staging_drain() to find out. */
             *slot_p = status ? NULL : slot;
             return status;
@@ -182,6 +185,7 @@ static raffia_status submit(struct staging *ring, struct staging_slot *slot)
     if (ring->ordered) {
         append_copying(ring, slot);
     } else {
+        tell_done(ring, slot);
         slot->next = ring->free;
         ring->free = slot;
     }
@@ -261,7 +265,7 @@ void staging_query(struct staging *ring, struct staging_stats *stats)
     pthread_mutex_lock(&ring->lock);
     *stats = (struct staging_stats){
         .shape = ring->shape,
-        .bytes = ring->memory.bytes,
+        .bytes = core_max(ring->memory.range_bytes, ring->memory.bytes),
         .way = ring->memory.way,
         .page = ring->memory.page,
         .build_seconds = ring->build_seconds,

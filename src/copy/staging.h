@@ -41,7 +41,7 @@ raffia_status staging_open(struct driver_device device, struct staging_shape sha
 bool staging_is_kept(struct driver_device device, struct staging_shape shape);
 
 /* Ends the use of a ring. It is kept for the next, unless it failed or another is kept already. No
- * thread may be between staging_enter() and staging_leave(). NULL is ignored. */
+ * reader may be left in it. NULL is ignored. */
 void staging_close(struct staging *ring);
 
 /* Gives back every ring that is kept; rings in use are none of them. */
@@ -59,14 +59,18 @@ struct staging_work {
                      struct driver_copy copies[static STAGING_COPIES_MAX]);
 
     void *context;
+
+    /* The copies of a stretch are done: its bytes are there. Called under the ring's lock; may be
+     * NULL. */
+    void (*done)(void *context, size_t stretch);
 };
 
-/* Starts a sequence. The ring must be idle; `work` is copied. */
-void staging_begin(struct staging *ring, const struct staging_work *work);
+/* Starts a sequence, with so many readers in the ring from now on, of which each has to leave once,
+ * whether it came to take anything or not. The ring must be idle; `work` is copied. */
+void staging_begin(struct staging *ring, const struct staging_work *work, unsigned readers);
 
-/* A reader is between these two as long as it uses the ring. The last one to leave waits for all
- * copies, whatever went wrong before, and returns what went wrong with them. */
-void staging_enter(struct staging *ring);
+/* A reader uses the ring no more. The last one of all waits for all copies, whatever went wrong
+ * before, and returns what went wrong with them. */
 raffia_status staging_leave(struct staging *ring);
 
 struct staging_slot;

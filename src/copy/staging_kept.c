@@ -2,7 +2,7 @@
 #include "copy/staging_inside.h"
 #include "core/process.h"
 
-#define KEPT_MAX 16
+#define KEPT_MAX PINNED_DEVICES_MAX
 
 /* Guarded by the lock of the process, under which nothing is built or destroyed. A forked child
  * finds its parent's rings here and passes over them. */

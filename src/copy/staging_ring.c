@@ -13,17 +13,17 @@
 /* Calls that give something back, or wait, are made so often before the device is given up. */
 #define TRIES_MAX 3
 
-static size_t add_offers(const raffia_device_info *host, raffia_page_kind kind,
+static size_t add_offers(const raffia_device_info *host, raffia_page_kind kind, size_t largest,
                          raffia_page_offer *rungs, size_t count)
 {
     for (size_t i = 0; i < host->page_count; i++)
-        if (host->pages[i].kind == kind && host->pages[i].size <= HUGE_PAGE_BYTES)
+        if (host->pages[i].kind == kind && host->pages[i].size <= largest)
             rungs[count++] = host->pages[i];
     return count;
 }
 
-/* Huge pages always: the ring is bounded. Transparent ones before those that somebody set aside,
- * which are likely to be meant for models. */
+/* Huge pages always, unless the ring is smaller than one: it is bounded. Transparent ones before
+ * those that somebody set aside, which are likely to be meant for models. */
 static raffia_status take_memory(struct staging *ring, unsigned threads)
 {
     raffia_device_info host;
@@ -31,13 +31,14 @@ static raffia_status take_memory(struct staging *ring, unsigned threads)
     raffia_status status = raffia_device_query("host", &host);
     if (status)
         return status;
-    size_t count = add_offers(&host, RAFFIA_PAGE_TRANSPARENT, rungs, 0);
-    count = add_offers(&host, RAFFIA_PAGE_HUGETLB, rungs, count);
-    count = add_offers(&host, RAFFIA_PAGE_REGULAR, rungs, count);
     size_t bytes;
     if (!core_multiply(ring->shape.slot_bytes, ring->shape.slot_count, &bytes))
         return core_error(RAFFIA_ERROR_OVERFLOW, "%u slots of %zu bytes are too much",
                           ring->shape.slot_count, ring->shape.slot_bytes);
+    const size_t largest = core_min(bytes, HUGE_PAGE_BYTES);
+    size_t count = add_offers(&host, RAFFIA_PAGE_TRANSPARENT, largest, rungs, 0);
+    count = add_offers(&host, RAFFIA_PAGE_HUGETLB, largest, rungs, count);
+    count = add_offers(&host, RAFFIA_PAGE_REGULAR, largest, rungs, count);
     status = pinned_take(ring->pinned_index, rungs, count, bytes, threads, &ring->memory);
     if (status)
         return status;
@@ -193,6 +194,9 @@ raffia_status staging_drain(struct staging *ring)
     ring->wait_seconds += core_clock_seconds() - started;
     if (status)
         ring->failed = ring->stopped = true;
+    for (const struct staging_slot *slot = status ? NULL : ring->copying; slot; slot = slot->next)
+        if (ring->work.done)
+            ring->work.done(ring->work.context, slot->stretch);
     free_all_slots(ring);
     pthread_mutex_unlock(&ring->lock);
     return status;

@@ -11,6 +11,11 @@
 void core_log_write(raffia_log_level level, const char *format, ...) RAFFIA_PRINTF(2, 3)
     __attribute__((cold));
 
+/* From the first to the last of these a thread's messages are kept back, and then said in order:
+ * for those that arise while a lock is held, under which no sink may be called. They nest. */
+void core_log_hold(void);
+void core_log_let_go(void);
+
 /* The level in force, or CORE_LOG_UNREAD until somebody asks for it. */
 #define CORE_LOG_UNREAD (-1)
 extern atomic_int core_log_level_in_force;

@@ -279,6 +279,15 @@ struct driver {
     raffia_status (*context_state)(int device);
 };
 
+/* Whether a handle names a default stream, which cannot be destroyed: NULL, or one of CUDA's
+ * special handles, which no driver gives to a stream that it creates. Any other handle means
+ * nothing once its owner has destroyed the stream, and CUDA does not survive being asked about it.
+ */
+static inline bool driver_stream_is_default(driver_stream stream)
+{
+    return (uintptr_t)stream <= 2;
+}
+
 /* One device of one driver. Small; passed by value. */
 struct driver_device {
     const struct driver *driver;
@@ -288,6 +297,9 @@ struct driver_device {
 /* Whether the CPU may touch the memory of this very device: a driver may have some that it may not.
  */
 raffia_status driver_cpu_accessible(struct driver_device device, bool *accessible_p);
+
+/* The device that makes the streams of this one: for pinned memory its GPU, else itself. */
+struct driver_device driver_stream_owner(struct driver_device device);
 
 /* Finds a device by its public name (raffia/device.h); NULL or "" is the process's default. */
 raffia_status driver_open(const char *name, struct driver_device *device_p);

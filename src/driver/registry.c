@@ -129,6 +129,11 @@ const char *driver_device_name(struct driver_device device,
     return buffer;
 }
 
+struct driver_device driver_stream_owner(struct driver_device device)
+{
+    return device.driver == &pinned_driver ? pinned_gpu(device.index) : device;
+}
+
 raffia_status raffia_device_query(const char *name, raffia_device_info *info)
 {
     if (!info)

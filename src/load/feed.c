@@ -60,8 +60,14 @@ static size_t list_copies(void *context, size_t stretch, const unsigned char *sl
                          slot + (piece.file_offset - origin_of(window)), (size_t)piece.bytes);
         at = piece.file_offset + piece.bytes;
     }
-    atomic_fetch_add_explicit(&feed->source->bytes_done, window->payload, memory_order_relaxed);
     return count;
+}
+
+static void count_done(void *context, size_t stretch)
+{
+    const struct load_feed *feed = context;
+    const struct load_window *window = &feed->source->plan->windows[stretch];
+    atomic_fetch_add_explicit(&feed->source->bytes_done, window->payload, memory_order_relaxed);
 }
 
 struct staging_work load_feed_work(struct load_feed *feed)
@@ -69,7 +75,8 @@ struct staging_work load_feed_work(struct load_feed *feed)
     return (struct staging_work){.stretch_count = feed->source->plan->window_count,
                                  .pieces = count_pieces,
                                  .copies = list_copies,
-                                 .context = feed};
+                                 .context = feed,
+                                 .done = count_done};
 }
 
 /* Bytes of tensors between two offsets of the window's file. */

@@ -174,7 +174,6 @@ static raffia_status feed_ring(struct worker *worker, struct load_watch *watch)
     struct staging_piece piece;
     bool got = true;
     raffia_status status = RAFFIA_OK;
-    staging_enter(job->ring);
     while (!status && !load_stopped(&job->source)) {
         status = staging_take(job->ring, &piece, &got);
         if (status || !got)
@@ -221,6 +220,22 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
+/* Has readers that never came leave the ring. The calling thread reads where there is none. */
+static void leave_for_absent(struct job *job, unsigned started)
+{
+    for (unsigned i = started ? started : 1; job->ring && i < job->worker_count; i++) {
+        raffia_status status = staging_leave(job->ring);
+        if (!status)
+            continue;
+        stop(job);
+        pthread_mutex_lock(&job->lock);
+        if (!job->failed)
+            core_error_save(&job->error);
+        job->failed = true;
+        pthread_mutex_unlock(&job->lock);
+    }
+}
+
 /* Starts as many as the system gives. Returns their number. */
 static unsigned start_workers(struct job *job)
 {
@@ -240,6 +255,7 @@ static unsigned start_workers(struct job *job)
             atomic_fetch_sub(&job->owners, 1);
             core_log_info("only %u of %u reader threads could be started", started,
                           job->worker_count);
+            leave_for_absent(job, started);
             break;
         }
         started++;
@@ -343,7 +359,7 @@ static void fill_report(const struct job *job, raffia_load_report *report)
 static void begin_ring(struct job *job)
 {
     const struct staging_work work = load_feed_work(&job->feed);
-    staging_begin(job->ring, &work);
+    staging_begin(job->ring, &work, job->worker_count ? job->worker_count : 1);
 }
 
 raffia_status load_pipeline_run(raffia_model **model_p, const raffia_load_options *options,

@@ -20,7 +20,8 @@ raffia_status load_ring_open(struct driver_device device, struct load_shape *sha
     for (;;) {
         const struct staging_shape asked = {shape->slot_bytes, shape->slot_count};
         raffia_status status = staging_open(device, asked, shape->threads, ring_p);
-        if (status != RAFFIA_ERROR_OUT_OF_MEMORY || shape->slot_count == 1)
+        if ((status != RAFFIA_ERROR_OUT_OF_MEMORY && status != RAFFIA_ERROR_LIMIT) ||
+            shape->slot_count == 1)
             return status;
         shape->slot_count /= 2;
         core_log_info("%s; trying %u", raffia_last_error(), shape->slot_count);

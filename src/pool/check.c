@@ -141,12 +141,12 @@ raffia_status raffia_pool_check(raffia_pool *pool)
         status = pool_guard_check(pool, &guards);
     if (status)
         return status;
-    pthread_mutex_lock(&pool->growth_lock);
+    pool_lock(&pool->growth_lock);
     status = pool_lock_checked(pool, text);
     if (!status)
         status = audit_pool(pool, &audit, text);
     core_lock_leave(&pool->lock);
-    pthread_mutex_unlock(&pool->growth_lock);
+    pool_unlock(&pool->growth_lock);
     if (status == RAFFIA_ERROR_CORRUPT) {
         pool_freeze(pool);
         return core_error(status, "pool '%s' is damaged (%s) and frozen", pool->name, text);

@@ -168,10 +168,10 @@ static enum outcome attempt(struct growth *growth, raffia_status *status_p)
 static enum outcome grow(struct growth *growth, raffia_status *status_p)
 {
     enum outcome outcome = OUTCOME_AGAIN;
-    pthread_mutex_lock(&growth->pool->growth_lock);
+    pool_lock(&growth->pool->growth_lock);
     for (int i = 0; outcome == OUTCOME_AGAIN && i < POOL_GROW_ATTEMPTS; i++)
         outcome = attempt(growth, status_p);
-    pthread_mutex_unlock(&growth->pool->growth_lock);
+    pool_unlock(&growth->pool->growth_lock);
     return outcome;
 }
 

@@ -34,9 +34,9 @@ raffia_status pool_guard_create(struct raffia_pool *pool, const raffia_device_in
     struct pool_guard *guard = core_calloc(1, sizeof *guard);
     if (!guard)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    guard->direct = info->cpu_accessible && !info->asynchronous;
-    guard->protects = guard->direct && driver->capabilities & DRIVER_CAN_PROTECT &&
-                      pool->granule >= pool->page_size;
+    guard->direct = info->cpu_accessible;
+    guard->protects = guard->direct && !info->asynchronous &&
+                      driver->capabilities & DRIVER_CAN_PROTECT && pool->granule >= pool->page_size;
     raffia_status status = RAFFIA_OK;
     if (!guard->direct) {
         guard->buffer = core_malloc(GUARD_BUFFER_BYTES);

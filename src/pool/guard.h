@@ -3,9 +3,10 @@
  * block. A request without slack gets one more granule, and where the driver can protect pages and
  * the granule is made of whole ones, that granule is read-only as well: writing to it faults.
  *
- * The CPU writes and reads the pattern itself where it can. Otherwise the device does: in a stream
- * of the pool's own, or, for a block that is allocated on a stream, in that stream, ahead of the
- * work that will use the block.
+ * The CPU writes and reads the pattern itself where it can: a free waits for its stream, so that
+ * what is handed out is in use by nobody. Otherwise the device does: in a stream of the pool's own,
+ * or, for a block that is allocated on a stream, in that stream, ahead of the work that will use
+ * the block.
  *
  * Guarded pools are for finding mistakes: their calls run one after the other, under the guard
  * lock, which comes before every other lock of the pool and is held during driver calls.
@@ -23,7 +24,7 @@ struct pool_guard_mark {
 
 struct pool_guard {
     pthread_mutex_t lock;  /* guards all of this, and says that guards of HELD blocks are there */
-    bool direct;           /* the CPU reaches the memory, and nothing runs behind its back */
+    bool direct;           /* the CPU reaches the memory */
     bool protects;         /* a granule can be made read-only */
     driver_stream stream;  /* of our own, where the device has streams: it waits for no other but
                              a legacy default stream */

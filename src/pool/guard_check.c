@@ -88,12 +88,12 @@ raffia_status pool_guard_check(struct raffia_pool *pool, raffia_guard_report *re
 {
     struct pool_damage first = {0};
     raffia_guard_report found = {0};
-    pthread_mutex_lock(&pool->guard->lock);
+    pool_lock(&pool->guard->lock);
     core_lock_take(&pool->lock);
     const size_t count = take_census(pool);
     core_lock_leave(&pool->lock);
     look_at_all(pool, count, &found, keep_first, &first);
-    pthread_mutex_unlock(&pool->guard->lock);
+    pool_unlock(&pool->guard->lock);
     if (found.damaged_blocks) {
         found.address = first.block.address;
         found.requested_bytes = first.block.requested_bytes;

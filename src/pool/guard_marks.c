@@ -56,7 +56,7 @@ raffia_status pool_guard_put_on(struct raffia_pool *pool, raffia_stream stream,
 {
     const struct driver_device device = pool->device;
     struct pool_guard *guard = pool->guard;
-    if (!pool->asynchronous)
+    if (guard->direct || !pool->asynchronous)
         return pool_guard_put(pool, block);
     driver_event event = NULL;
     raffia_status status = reserve_mark(guard);
@@ -81,10 +81,10 @@ raffia_status pool_guard_put_on(struct raffia_pool *pool, raffia_stream stream,
 raffia_status pool_guard_wait(struct raffia_pool *pool, const struct space_block *block)
 {
     const struct driver_device device = pool->device;
-    pthread_mutex_lock(&pool->guard->lock);
+    pool_lock(&pool->guard->lock);
     const struct pool_guard_mark *mark = find_mark(pool->guard, block);
     const driver_event event = mark ? mark->event : NULL;
-    pthread_mutex_unlock(&pool->guard->lock);
+    pool_unlock(&pool->guard->lock);
     raffia_status status = event ? RAFFIA_ERROR_DRIVER : RAFFIA_OK;
     for (int i = 0; status && i < POOL_DRIVER_ATTEMPTS; i++)
         status = device.driver->event_wait(device.index, event);

@@ -32,7 +32,7 @@ raffia_status pool_alloc_guarded(struct raffia_pool *pool, const struct space_re
     raffia_status status = stream_p ? refuse_capture(pool, *stream_p) : RAFFIA_OK;
     if (status)
         return status;
-    pthread_mutex_lock(&pool->guard->lock);
+    pool_lock(&pool->guard->lock);
     status = pool_guard_reserve_census(pool);
     if (!status)
         status = pool_take(pool, request, bytes, block);
@@ -41,7 +41,7 @@ raffia_status pool_alloc_guarded(struct raffia_pool *pool, const struct space_re
         status = stream_p ? pool_guard_put_on(pool, *stream_p, block) : pool_guard_put(pool, block);
     if (taken && status)
         take_back(pool, block);
-    pthread_mutex_unlock(&pool->guard->lock);
+    pool_unlock(&pool->guard->lock);
     return status;
 }
 
@@ -56,14 +56,14 @@ static void make_held(struct raffia_pool *pool, const struct space_block *block)
 static raffia_status take_guard_away(struct raffia_pool *pool, const struct space_block *block,
                                      enum pool_guard_verdict *verdict, struct pool_damage *damage)
 {
-    pthread_mutex_lock(&pool->guard->lock);
+    pool_lock(&pool->guard->lock);
     pool_guard_forget(pool, block);
     *verdict = pool_guard_inspect(pool, block, damage);
     if (*verdict == POOL_GUARD_UNREAD)
         core_log_warn("pool '%s': the guard of the block at %p could not be looked at: %s",
                       pool->name, (void *)(pool->base + block->offset), raffia_last_error());
     raffia_status status = pool_guard_lift(pool, block);
-    pthread_mutex_unlock(&pool->guard->lock);
+    pool_unlock(&pool->guard->lock);
     return status;
 }
 
@@ -151,7 +151,7 @@ raffia_status pool_resize_guarded(struct raffia_pool *pool, const void *address,
         return pool_refuse_address(pool, "resize", &verdict);
 
     raffia_status status = pool_guard_wait(pool, &block);
-    pthread_mutex_lock(&pool->guard->lock);
+    pool_lock(&pool->guard->lock);
     bool damaged = false;
     if (!status) {
         pool_guard_forget(pool, &block);
@@ -163,6 +163,6 @@ raffia_status pool_resize_guarded(struct raffia_pool *pool, const void *address,
         status = pool_resize_plain(pool, address, bytes);
         put_again(pool, address);
     }
-    pthread_mutex_unlock(&pool->guard->lock);
+    pool_unlock(&pool->guard->lock);
     return damaged ? pool_report_damage(pool, &damage) : status;
 }

@@ -50,22 +50,17 @@ static bool needs_mark(const struct pool_stream *stream)
     return needed;
 }
 
-/* Whether the handle names the stream that it named before, for this thread: it may have been
- * destroyed, and its handle given to another, or be the default stream of another thread. */
-static enum pool_mark_result reach(const struct raffia_pool *pool, driver_stream handle,
-                                   uint64_t id)
+static enum pool_mark_result ask_for_capture(const struct raffia_pool *pool, driver_stream handle)
 {
     const struct driver_device device = pool->device;
-    uint64_t now;
     bool capturing;
-    if (device.driver->stream_id(device.index, handle, &now) || now != id ||
-        device.driver->stream_is_capturing(device.index, handle, &capturing))
+    if (device.driver->stream_is_capturing(device.index, handle, &capturing))
         return POOL_MARK_FAILED;
     return capturing ? POOL_MARK_CAPTURING : POOL_MARKED;
 }
 
 /* An event that was recorded while a capture began tells nothing; it is not used again. */
-static driver_event record(struct raffia_pool *pool, driver_stream handle, uint64_t id,
+static driver_event record(struct raffia_pool *pool, driver_stream handle,
                            enum pool_mark_result *result)
 {
     const driver_event event = take_event(pool);
@@ -76,35 +71,56 @@ static driver_event record(struct raffia_pool *pool, driver_stream handle, uint6
         give_back(pool, event);
         return NULL;
     }
-    *result = reach(pool, handle, id);
+    *result = ask_for_capture(pool, handle);
     if (*result == POOL_MARKED)
         return event;
     pool_event_destroy(pool, event);
     return NULL;
 }
 
-enum pool_mark_result pool_mark_stream(struct raffia_pool *pool, struct pool_stream *stream)
+enum pool_mark_result pool_mark_stream(struct raffia_pool *pool, struct pool_stream *stream,
+                                       driver_stream handle)
 {
     core_lock_take(&pool->lock);
     struct pool_batch *batch = stream->newest;
-    const driver_stream handle = stream->handle;
-    const bool needed = needs_mark(stream), retired = stream->retired;
+    const bool needed = needs_mark(stream);
+    stream->wanted = stream->wanted && needed;
     core_lock_leave(&pool->lock);
     if (!needed)
         return POOL_MARKED;
-    enum pool_mark_result result = retired ? POOL_MARK_FAILED : reach(pool, handle, stream->id);
+    enum pool_mark_result result = ask_for_capture(pool, handle);
     if (result != POOL_MARKED)
         return result;
     /* Blocks freed from here on wait for the next event. */
     core_lock_take(&pool->lock);
     batch->sealed = true;
     core_lock_leave(&pool->lock);
-    const driver_event event = record(pool, handle, stream->id, &result);
+    const driver_event event = record(pool, handle, &result);
     core_lock_take(&pool->lock);
     batch->event = event;
     batch->marked = ++pool->order->marks;
+    stream->wanted = stream->wanted && !event;
     core_lock_leave(&pool->lock);
     return result;
+}
+
+/* Whether the handle of a default stream names this one in this thread: each thread may have one of
+ * its own. */
+static bool is_default_here(const struct raffia_pool *pool, const struct pool_stream *stream)
+{
+    const struct driver_device device = pool->device;
+    uint64_t id;
+    return !device.driver->stream_id(device.index, stream->handle, &id) && id == stream->id;
+}
+
+void pool_want_stream(struct raffia_pool *pool, struct pool_stream *stream)
+{
+    core_lock_take(&pool->lock);
+    const bool wanted = needs_mark(stream), is_default = stream->is_default;
+    stream->wanted = wanted;
+    core_lock_leave(&pool->lock);
+    if (wanted && is_default && is_default_here(pool, stream))
+        (void)pool_mark_stream(pool, stream, stream->handle);
 }
 
 /* ---- passing -------------------------------------------------------------------------------- */
@@ -177,7 +193,8 @@ raffia_status pool_order_behind(struct raffia_pool *pool, driver_stream handle,
     core_lock_take(&pool->lock);
     const struct pool_batch *marked = pool_marked_from(batch);
     core_lock_leave(&pool->lock);
-    if (!marked && pool_mark_stream(pool, batch->stream) == POOL_MARKED) {
+    if (!marked) {
+        pool_want_stream(pool, batch->stream);
         core_lock_take(&pool->lock);
         marked = pool_marked_from(batch);
         core_lock_leave(&pool->lock);

@@ -81,6 +81,14 @@ static bool batch_is_wrong(struct raffia_pool *pool, const struct pool_batch *ba
     return blocks != batch->block_count || bytes != batch->bytes || batch->passed;
 }
 
+static size_t count_with_past(const struct pool_batch *batch)
+{
+    size_t count = 0;
+    for (const struct pool_pending *one = batch->blocks; one; one = one->batch_next)
+        count += one->past != NULL;
+    return count;
+}
+
 static size_t count_listed(const struct pool_stream *stream)
 {
     size_t count = 0;
@@ -109,7 +117,7 @@ bool pool_order_is_wrong(struct raffia_pool *pool, char text[static CORE_ERROR_M
     size_t waiting = order ? order->unlisted : pool->pending_blocks;
     for (const struct pool_stream *stream = order ? order->streams : NULL; stream;
          stream = stream->next) {
-        size_t blocks = 0;
+        size_t blocks = 0, unlisted = 0;
         for (const struct pool_batch *batch = stream->oldest; batch; batch = batch->next) {
             if (batch->stream != stream || batch_is_wrong(pool, batch)) {
                 snprintf(text, CORE_ERROR_MAX, "a batch of stream %llu is wrong",
@@ -117,8 +125,9 @@ bool pool_order_is_wrong(struct raffia_pool *pool, char text[static CORE_ERROR_M
                 return true;
             }
             blocks += batch->block_count;
+            unlisted += count_with_past(batch);
         }
-        if (count_listed(stream) != (order->by_event ? 0 : blocks)) {
+        if (count_listed(stream) != (order->by_event ? 0 : blocks - unlisted)) {
             snprintf(text, CORE_ERROR_MAX, "stream %llu lists other blocks than wait for it",
                      (unsigned long long)stream->id);
             return true;

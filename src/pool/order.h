@@ -7,9 +7,17 @@
  * open until it is **marked** with an event. Batches of one stream pass in order, so a later event
  * speaks for the earlier batches that have none.
  *
+ * A stream is marked only by a call that was given its handle: any other time it may have been
+ * destroyed, and no driver has to survive being asked about it. Whoever else needs the memory
+ * leaves word that it is **wanted**, which the stream's next call sees to; who cannot do without
+ * waits for the whole device. Default streams live as long as the device, and are marked by
+ * anybody.
+ *
  * A block that was handed out again before its batch passed is **taken**: it is HELD, but the
  * stream may still be using it from before. Its record stays, so that a free in no order, and a
- * resize, do not call free what is in use.
+ * resize, do not call free what is in use. Freed on a stream that does not come behind that use, it
+ * has a **past**: it waits for the stream first, without being handed out meanwhile, and then for
+ * the batch it came from.
  *
  * Locks: the lists (streams, batches, records) are the pool lock's. Whatever asks the driver about
  * events goes under the order lock, which comes before the pool lock: batches pass, and streams go,
@@ -49,6 +57,7 @@ struct pool_pending {
     size_t offset;
     size_t bytes;
     struct pool_batch *batch; /* the use it had is over when this passes */
+    struct pool_batch *past;  /* and, if not NULL, this one as well, of another stream */
     uint64_t taker;           /* taken: id of the stream it was handed out on */
     bool taken;
     struct pool_pending *batch_previous, *batch_next; /* while it waits */
@@ -61,7 +70,7 @@ struct pool_batch {
     struct pool_pending *blocks;
     size_t block_count;
     size_t bytes;
-    size_t taken;     /* records that point here and do not wait */
+    size_t taken;     /* records that point here and do not wait in it */
     unsigned waiters; /* threads that wait for the event with no lock held */
     uint64_t born;
     bool sealed;        /* takes no more blocks */
@@ -72,8 +81,10 @@ struct pool_batch {
 
 struct pool_stream {
     uint64_t id;
-    driver_stream handle; /* as it was named last; the stream may be gone */
-    bool retired;         /* it is gone, or will be: the handle says nothing */
+    driver_stream handle; /* of a default stream; of any other none is kept */
+    bool is_default;
+    bool retired; /* it is gone, or will be */
+    bool wanted;  /* somebody waits for what has no event */
     struct pool_stream *bucket_next, *next;
     struct pool_batch *oldest, *newest;
     uint64_t classes_in_use[POOL_ORDER_CLASS_WORDS];
@@ -120,8 +131,9 @@ void pool_pending_drop(struct pool_order *order, struct pool_pending *pending);
 struct pool_pending *pool_taken_find(const struct pool_order *order, size_t offset);
 
 /* Puts the block, HELD until now, into a batch that has not passed, its own one if `batch` is
- * NULL. Counts it as freed. */
-void pool_pend(struct raffia_pool *pool, struct pool_pending *pending, struct pool_batch *batch);
+ * NULL; with `has_past` the one it was taken from has to pass as well. Counts it as freed. */
+void pool_pend(struct raffia_pool *pool, struct pool_pending *pending, struct pool_batch *batch,
+               bool has_past);
 
 /* Hands a waiting block out for a request that it was found for. */
 raffia_status pool_unpend(struct raffia_pool *pool, struct pool_pending *pending, uint64_t taker,
@@ -142,8 +154,8 @@ void pool_attach(struct raffia_pool *pool, struct pool_pending *pending);
 struct pool_pending *pool_find_fit(const struct pool_stream *stream, size_t bytes, size_t most,
                                    size_t alignment);
 
-/* Order lock held as well. Frees what waits in the oldest batch of the stream, which has passed.
- * Returns an event to give back, or NULL. */
+/* Order lock held as well. Frees what waits in the oldest batch of the stream, which has passed;
+ * blocks with a past go on to wait for that. Returns an event to give back, or NULL. */
 driver_event pool_pass_oldest(struct raffia_pool *pool, struct pool_stream *stream);
 
 /* Gives the memory of all records back. */
@@ -157,7 +169,7 @@ void pool_batch_settle(struct pool_order *order, struct pool_batch *batch);
 /* NULL if nothing was ever freed on it. */
 struct pool_stream *pool_stream_find(struct pool_order *order, uint64_t id);
 
-/* NULL, without a sentence, if there is no memory. */
+/* For a call that was given the handle. NULL, without a sentence, if there is no memory. */
 struct pool_stream *pool_stream_get(struct pool_order *order, uint64_t id, driver_stream handle);
 
 /* The batch that takes blocks now; NULL, without a sentence, if there is no memory. */
@@ -188,11 +200,16 @@ bool pool_order_is_wrong(struct raffia_pool *pool, char text[static CORE_ERROR_M
 enum pool_mark_result {
     POOL_MARKED,         /* or there was nothing to mark */
     POOL_MARK_CAPTURING, /* the stream records its work */
-    POOL_MARK_FAILED,    /* the handle names no such stream here, or the driver refused */
+    POOL_MARK_FAILED,    /* nobody can name the stream here, or the driver refused */
 };
 
-/* Order lock held, pool lock not, here and below. Marks the newest batch with an event. */
-enum pool_mark_result pool_mark_stream(struct raffia_pool *pool, struct pool_stream *stream);
+/* Order lock held, pool lock not, here and below. Marks the newest batch with an event, in a call
+ * that was given the stream's handle. */
+enum pool_mark_result pool_mark_stream(struct raffia_pool *pool, struct pool_stream *stream,
+                                       driver_stream handle);
+
+/* The same in any other call: marks a default stream, and leaves word for any other. */
+void pool_want_stream(struct raffia_pool *pool, struct pool_stream *stream);
 
 /* Frees the batches that passed. */
 void pool_poll_stream(struct raffia_pool *pool, struct pool_stream *stream);
@@ -208,26 +225,30 @@ void pool_waiter_leaves(struct raffia_pool *pool, struct pool_batch *batch);
 
 void pool_event_destroy(struct raffia_pool *pool, driver_event event);
 
-/* Makes what is submitted to the stream from now on wait until the batch has passed. BUSY if that
- * cannot be arranged, or what the driver says. */
+/* Makes what is submitted to the stream from now on wait until the batch, another stream's, has
+ * passed. BUSY if that has no event, or what the driver says. */
 raffia_status pool_order_behind(struct raffia_pool *pool, driver_stream handle,
                                 struct pool_batch *batch);
 
 /* ---- waiting (wait.c). No lock held for all ------------------------------------------------- */
 
-/* Marks all that is open and frees all that has passed. Keeps the last error. Does nothing to a
- * pool without order. */
+/* Frees all that has passed, and leaves word that what has no event is wanted. Keeps the last
+ * error. Does nothing to a pool without order. */
 void pool_order_refresh(struct raffia_pool *pool);
 
 /* Waits until some batch has passed. False if nothing is pending, or it cannot be waited for. Keeps
  * the last error. */
 bool pool_order_wait(struct raffia_pool *pool);
 
-/* The same, also for what only taken blocks are left of. */
+/* Frees all that has passed, and waits for the device if blocks wait for what has no event. Does
+ * nothing to a pool without order. */
+void pool_order_wait_unmarked(struct raffia_pool *pool);
+
+/* As pool_order_wait(), also for what only taken blocks are left of. */
 bool pool_order_wait_use(struct raffia_pool *pool);
 
-/* Closes the batch of a stream that is full. */
-void pool_order_close(struct raffia_pool *pool, uint64_t id);
+/* Marks the stream whose handle the caller was given, and frees what of it has passed. */
+void pool_order_close(struct raffia_pool *pool, uint64_t id, driver_stream handle);
 
 /* The stream's handle is valid for the last time. */
 raffia_status pool_order_retire(struct raffia_pool *pool, uint64_t id, driver_stream handle);

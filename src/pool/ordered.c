@@ -12,7 +12,9 @@ struct asking {
     struct space_block *block;
     size_t bytes; /* in whole granules; 0: more than there can be */
     size_t alignment;
-    bool reuses; /* the stream may have what waits for it, and be made to wait for others */
+    bool ordered; /* on a stream that works, and does not record */
+    bool reuses;  /* the stream may have what waits for it, and be made to wait for others */
+    bool wanted;  /* somebody waits for what the stream has no event behind */
     driver_stream handle;
     uint64_t id;
 };
@@ -27,14 +29,15 @@ static raffia_status begin(const struct raffia_pool *pool, const struct space_re
     asking->alignment = core_max(request->alignment, pool->granule);
     if (!core_align_up(request->bytes, pool->granule, &asking->bytes))
         asking->bytes = 0;
-    if (!stream_p || pool->order->by_event)
+    if (!stream_p)
         return RAFFIA_OK;
     raffia_status status = device.driver->stream_id(device.index, *stream_p, &asking->id);
     if (!status)
         status = device.driver->stream_is_capturing(device.index, *stream_p, &capturing);
     asking->handle = *stream_p;
     /* What is recorded runs later, and maybe on another stream: behind nothing that we know of. */
-    asking->reuses = !status && !capturing && asking->bytes;
+    asking->ordered = !status && !capturing;
+    asking->reuses = asking->ordered && asking->bytes && !pool->order->by_event;
     return status;
 }
 
@@ -48,9 +51,9 @@ static size_t most_of(const struct asking *asking, bool loosely)
 }
 
 /* Pool lock held. OUT_OF_MEMORY, without a sentence, if the stream has nothing that fits. */
-static raffia_status take_own(struct raffia_pool *pool, const struct asking *asking, bool loosely)
+static raffia_status take_own(struct raffia_pool *pool, const struct asking *asking,
+                              const struct pool_stream *stream, bool loosely)
 {
-    struct pool_stream *stream = pool_stream_find(pool->order, asking->id);
     struct pool_pending *fit =
         stream ? pool_find_fit(stream, asking->bytes, most_of(asking, loosely), asking->alignment)
                : NULL;
@@ -59,13 +62,15 @@ static raffia_status take_own(struct raffia_pool *pool, const struct asking *ask
 }
 
 /* No lock held. What costs no driver call. */
-static raffia_status take_at_hand(struct raffia_pool *pool, const struct asking *asking,
-                                  bool loosely)
+static raffia_status take_at_hand(struct raffia_pool *pool, struct asking *asking, bool loosely)
 {
     raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
     core_lock_take(&pool->lock);
+    const struct pool_stream *stream =
+        asking->ordered ? pool_stream_find(pool->order, asking->id) : NULL;
+    asking->wanted = stream && stream->wanted;
     if (asking->reuses)
-        status = take_own(pool, asking, false);
+        status = take_own(pool, asking, stream, false);
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY) {
         status = space_allocate(pool->space, asking->request, asking->block);
         if (!status) {
@@ -74,7 +79,7 @@ static raffia_status take_at_hand(struct raffia_pool *pool, const struct asking 
         }
     }
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY && loosely && asking->reuses)
-        status = take_own(pool, asking, true);
+        status = take_own(pool, asking, stream, true);
     core_lock_leave(&pool->lock);
     return status;
 }
@@ -100,7 +105,7 @@ static raffia_status take_from_others(struct raffia_pool *pool, const struct ask
     struct core_error_record before;
     raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
     core_error_save(&before);
-    pthread_mutex_lock(&order->lock);
+    pool_lock(&order->lock);
     for (struct pool_stream *stream = pool_streams_first(pool); status && stream;
          stream = stream->next) {
         struct pool_pending *fit = detach_fit(pool, stream, asking);
@@ -113,13 +118,13 @@ static raffia_status take_from_others(struct raffia_pool *pool, const struct ask
             status = pool_unpend(pool, fit, asking->id, asking->request, asking->block);
         core_lock_leave(&pool->lock);
     }
-    pthread_mutex_unlock(&order->lock);
+    pool_unlock(&order->lock);
     core_error_restore(&before);
     return status ? RAFFIA_ERROR_OUT_OF_MEMORY : RAFFIA_OK;
 }
 
 /* No lock held. What can be had by growing, or is at hand by now. */
-static raffia_status take_or_grow(struct raffia_pool *pool, const struct asking *asking,
+static raffia_status take_or_grow(struct raffia_pool *pool, struct asking *asking,
                                   struct pool_growth_end *end)
 {
     raffia_status status = take_at_hand(pool, asking, false);
@@ -128,12 +133,20 @@ static raffia_status take_or_grow(struct raffia_pool *pool, const struct asking 
     return status;
 }
 
+/* No lock held. Here, and only here, the stream can be named. */
+static void mark_own(struct raffia_pool *pool, const struct asking *asking)
+{
+    if (asking->ordered)
+        pool_order_close(pool, asking->id, asking->handle);
+}
+
 /* Dearer step by step: events that have passed, growth, a wait on the device, a wait of ours. */
-static raffia_status take_by_any_means(struct raffia_pool *pool, const struct asking *asking,
+static raffia_status take_by_any_means(struct raffia_pool *pool, struct asking *asking,
                                        struct pool_growth_end *end)
 {
     *end = (struct pool_growth_end){.gave_up = false};
     const bool hopeless = !asking->bytes || asking->bytes > pool->range_bytes;
+    mark_own(pool, asking);
     pool_order_refresh(pool);
     raffia_status status = take_or_grow(pool, asking, end);
     for (int i = 0; status == RAFFIA_ERROR_OUT_OF_MEMORY && !hopeless && i < WAITS_MAX; i++) {
@@ -144,6 +157,7 @@ static raffia_status take_by_any_means(struct raffia_pool *pool, const struct as
         }
         if (status != RAFFIA_ERROR_OUT_OF_MEMORY || !pool_order_wait(pool))
             break;
+        mark_own(pool, asking);
         status = take_or_grow(pool, asking, end);
     }
     return status;
@@ -174,7 +188,11 @@ raffia_status pool_take_ordered(struct raffia_pool *pool, const struct space_req
     if (status)
         return status;
     status = take_at_hand(pool, &asking, false);
-    return status == RAFFIA_ERROR_OUT_OF_MEMORY ? take_dearly(pool, &asking, bytes) : status;
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY)
+        return take_dearly(pool, &asking, bytes);
+    if (asking.wanted)
+        mark_own(pool, &asking);
+    return status;
 }
 
 /* ---- free ----------------------------------------------------------------------------------- */
@@ -212,7 +230,7 @@ static raffia_status free_in_no_order(struct raffia_pool *pool, const void *addr
     if (!find_live(pool, address, &block, &taken))
         return pool_refuse_free(pool, address);
     if (taken && !taken->batch->passed) {
-        pool_pend(pool, taken, NULL);
+        pool_pend(pool, taken, NULL, false);
     } else {
         if (taken)
             pool_taken_forget(pool->order, taken);
@@ -226,9 +244,29 @@ static raffia_status free_in_no_order(struct raffia_pool *pool, const void *addr
     return status ? pool_freeze(pool) : RAFFIA_OK;
 }
 
-/* No lock held. There is no memory for a record: waits for the stream instead, which comes behind
- * all that used the block. */
-static raffia_status free_waiting(struct raffia_pool *pool, driver_stream stream,
+/* Pool lock held. Whether another stream, which ours does not come behind, may still use the block
+ * from before it was handed out. */
+static bool has_foreign_use(const struct pool_pending *taken, uint64_t id)
+{
+    return taken && !taken->batch->passed && taken->taker != id && taken->batch->stream->id != id;
+}
+
+/* Pool lock held. The stream that the block was freed on is there. */
+static raffia_status free_reached(struct raffia_pool *pool, const struct space_block *block,
+                                  struct pool_pending *taken, uint64_t id)
+{
+    bool last;
+    if (has_foreign_use(taken, id)) {
+        pool_pend(pool, taken, NULL, false);
+        return RAFFIA_OK;
+    }
+    if (taken)
+        pool_taken_forget(pool->order, taken);
+    return pool_release_block(pool, block, &last);
+}
+
+/* No lock held. There is no memory for a record: waits for the stream instead. */
+static raffia_status free_waiting(struct raffia_pool *pool, driver_stream stream, uint64_t id,
                                   const void *address)
 {
     struct space_block block;
@@ -248,10 +286,7 @@ static raffia_status free_waiting(struct raffia_pool *pool, driver_stream stream
     pool->order->unlisted--;
     if (taken)
         pool_taken_show(pool->order, taken);
-    if (taken && !status)
-        pool_taken_forget(pool->order, taken);
-    bool last;
-    raffia_status freed = status ? RAFFIA_OK : pool_release_block(pool, &block, &last);
+    raffia_status freed = status ? RAFFIA_OK : free_reached(pool, &block, taken, id);
     const bool pinned = pin_if(pool, false);
     core_lock_leave(&pool->lock);
     if (pinned)
@@ -259,79 +294,18 @@ static raffia_status free_waiting(struct raffia_pool *pool, driver_stream stream
     return freed ? pool_freeze(pool) : status;
 }
 
-/* Pool lock held. Whether another stream, which ours does not come behind, may still use the block
- * from before it was handed out. */
-static bool has_foreign_use(const struct pool_pending *taken, uint64_t id)
-{
-    return taken && !taken->batch->passed && taken->taker != id && taken->batch->stream->id != id;
-}
-
-static bool is_still_foreign(struct raffia_pool *pool, const void *address, uint64_t id)
-{
-    struct space_block block;
-    struct pool_pending *taken = NULL;
-    core_lock_take(&pool->lock);
-    const bool foreign = find_live(pool, address, &block, &taken) && has_foreign_use(taken, id);
-    core_lock_leave(&pool->lock);
-    return foreign;
-}
-
-/* Order lock held. */
-static raffia_status order_behind_use(struct raffia_pool *pool, driver_stream stream, uint64_t id,
-                                      const void *address)
-{
-    const struct driver_device device = pool->device;
-    struct space_block block;
-    struct pool_pending *taken = NULL;
-    bool capturing;
-    core_lock_take(&pool->lock);
-    const bool live = find_live(pool, address, &block, &taken);
-    struct pool_batch *batch = live && has_foreign_use(taken, id) ? taken->batch : NULL;
-    core_lock_leave(&pool->lock);
-    if (!batch)
-        return RAFFIA_OK;
-    raffia_status status = device.driver->stream_is_capturing(device.index, stream, &capturing);
-    if (!status)
-        status = capturing ? RAFFIA_ERROR_BUSY : pool_order_behind(pool, stream, batch);
-    if (status)
-        return status;
-    core_lock_take(&pool->lock);
-    if (find_live(pool, address, &block, &taken) && taken)
-        taken->taker = id;
-    core_lock_leave(&pool->lock);
-    return RAFFIA_OK;
-}
-
-/* No lock held. A block that was handed out on one stream, and is freed on another. */
-static raffia_status come_behind(struct raffia_pool *pool, driver_stream stream, uint64_t id,
-                                 const void *address)
-{
-    pthread_mutex_lock(&pool->order->lock);
-    raffia_status status = order_behind_use(pool, stream, id, address);
-    pthread_mutex_unlock(&pool->order->lock);
-    bool foreign = is_still_foreign(pool, address, id);
-    while (status && foreign && pool_order_wait_use(pool))
-        foreign = is_still_foreign(pool, address, id);
-    if (!foreign)
-        return RAFFIA_OK;
-    return core_error(RAFFIA_ERROR_BUSY,
-                      "pool '%s': the block at %p cannot be freed on this stream, as the one that "
-                      "it was allocated on cannot be waited for: free it there",
-                      pool->name, address);
-}
-
 /* Pool lock held. Puts the block into the stream's open batch; NULL if there is no memory. */
 static const struct pool_batch *pend_on(struct raffia_pool *pool, driver_stream handle, uint64_t id,
-                                        const struct space_block *block,
-                                        struct pool_pending *pending)
+                                        const struct space_block *block, struct pool_pending *taken)
 {
     struct pool_stream *stream = pool_stream_get(pool->order, id, handle);
     struct pool_batch *batch = stream ? pool_open_batch(pool->order, stream) : NULL;
+    struct pool_pending *pending = taken;
     if (batch && !pending)
         pending = pool_pending_new(pool->order, block);
     if (!batch || !pending)
         return NULL;
-    pool_pend(pool, pending, batch);
+    pool_pend(pool, pending, batch, has_foreign_use(taken, id));
     return batch;
 }
 
@@ -345,26 +319,17 @@ static raffia_status free_on(struct raffia_pool *pool, driver_stream stream, con
     if (status)
         return status;
     core_lock_take(&pool->lock);
-    for (;;) {
-        if (!find_live(pool, address, &block, &taken))
-            return pool_refuse_free(pool, address);
-        if (!has_foreign_use(taken, id))
-            break;
-        core_lock_leave(&pool->lock);
-        status = come_behind(pool, stream, id, address);
-        if (status)
-            return status;
-        core_lock_take(&pool->lock);
-    }
+    if (!find_live(pool, address, &block, &taken))
+        return pool_refuse_free(pool, address);
     const struct pool_batch *batch = pend_on(pool, stream, id, &block, taken);
     const bool full = batch && (batch->block_count >= POOL_BATCH_BLOCKS ||
-                                batch->bytes >= pool->maximum_bytes / 4);
+                                batch->bytes >= pool->maximum_bytes / 4 || batch->stream->wanted);
     const bool pinned = batch && pin_if(pool, full);
     core_lock_leave(&pool->lock);
     if (!batch)
-        return free_waiting(pool, stream, address);
+        return free_waiting(pool, stream, id, address);
     if (full)
-        pool_order_close(pool, id);
+        pool_order_close(pool, id, stream);
     if (pinned)
         pool_order_unpin(pool);
     return RAFFIA_OK;

@@ -125,6 +125,12 @@ struct pool_pending *pool_find_fit(const struct pool_stream *stream, size_t byte
 
 /* ---- batches -------------------------------------------------------------------------------- */
 
+/* Whether the batch's stream may have the block back. */
+static bool is_listed(const struct pool_order *order, const struct pool_pending *pending)
+{
+    return !order->by_event && !pending->past;
+}
+
 static void enter_batch(struct pool_order *order, struct pool_pending *pending)
 {
     struct pool_batch *batch = pending->batch;
@@ -136,7 +142,7 @@ static void enter_batch(struct pool_order *order, struct pool_pending *pending)
     batch->blocks = pending;
     batch->block_count++;
     batch->bytes += pending->bytes;
-    if (!order->by_event)
+    if (is_listed(order, pending))
         list(batch->stream, pending);
 }
 
@@ -151,7 +157,7 @@ static void leave_batch(struct pool_order *order, struct pool_pending *pending)
         batch->blocks = pending->batch_next;
     batch->block_count--;
     batch->bytes -= pending->bytes;
-    if (!order->by_event)
+    if (is_listed(order, pending))
         unlist(batch->stream, pending);
 }
 
@@ -164,13 +170,28 @@ void pool_batch_settle(struct pool_order *order, struct pool_batch *batch)
     order->spare_batches = batch;
 }
 
-/* The record lets go of the batch that it was taken from. */
-static void let_go(struct pool_order *order, struct pool_pending *pending)
+/* A record lets go of the batch that it was taken from. */
+static void let_go(struct pool_order *order, struct pool_batch *batch)
 {
-    struct pool_batch *batch = pending->batch;
-    pending->batch = NULL;
     batch->taken--;
     pool_batch_settle(order, batch);
+}
+
+/* The stream that a block was freed on is there. True if the block has to wait for its past. */
+static bool waits_for_past(struct pool_order *order, struct pool_pending *pending)
+{
+    struct pool_batch *past = pending->past;
+    pending->past = NULL;
+    if (!past)
+        return false;
+    if (past->passed) {
+        let_go(order, past);
+        return false;
+    }
+    past->taken--;
+    pending->batch = past;
+    enter_batch(order, pending);
+    return true;
 }
 
 driver_event pool_pass_oldest(struct raffia_pool *pool, struct pool_stream *stream)
@@ -181,6 +202,8 @@ driver_event pool_pass_oldest(struct raffia_pool *pool, struct pool_stream *stre
     while (batch->blocks) {
         struct pool_pending *pending = batch->blocks;
         leave_batch(order, pending);
+        if (waits_for_past(order, pending))
+            continue;
         if (space_free(pool->space, pending->handle))
             pool_freeze(pool);
         pool->pending_blocks--;
@@ -277,13 +300,14 @@ void pool_taken_show(struct pool_order *order, struct pool_pending *pending)
 void pool_taken_forget(struct pool_order *order, struct pool_pending *pending)
 {
     remove_taken(order, pending);
-    let_go(order, pending);
+    let_go(order, pending->batch);
     pool_pending_drop(order, pending);
 }
 
 /* ---- ways of a block ------------------------------------------------------------------------ */
 
-void pool_pend(struct raffia_pool *pool, struct pool_pending *pending, struct pool_batch *batch)
+void pool_pend(struct raffia_pool *pool, struct pool_pending *pending, struct pool_batch *batch,
+               bool has_past)
 {
     struct pool_order *order = pool->order;
     (void)space_set_state(pool->space, pending->handle, SPACE_PENDING);
@@ -291,9 +315,12 @@ void pool_pend(struct raffia_pool *pool, struct pool_pending *pending, struct po
         struct pool_batch *own = pending->batch;
         remove_taken(order, pending);
         batch = batch ? batch : own;
-        own->taken--;
-        if (own != batch)
-            pool_batch_settle(order, own);
+        if (has_past)
+            pending->past = own;
+        else if (own != batch)
+            let_go(order, own);
+        else
+            own->taken--;
     }
     pending->batch = batch;
     enter_batch(order, pending);

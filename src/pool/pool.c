@@ -174,13 +174,13 @@ static raffia_status map_initial(struct raffia_pool *pool, size_t bytes,
 {
     const struct pool_interval initial = {0, bytes, bytes};
     raffia_status status = RAFFIA_OK;
-    pthread_mutex_lock(&pool->growth_lock);
+    pool_lock(&pool->growth_lock);
     if (bytes)
         status = pool_map_interval(pool, &initial, reason);
     core_lock_take(&pool->lock);
     pool_refresh_report(pool);
     core_lock_leave(&pool->lock);
-    pthread_mutex_unlock(&pool->growth_lock);
+    pool_unlock(&pool->growth_lock);
     if (!status)
         return RAFFIA_OK;
     /* The driver speaks of one chunk; whoever sets pages aside needs to know the sum. */

@@ -8,6 +8,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/lock.h"
+#include "core/log.h"
 #include "core/process.h"
 #include "pages/page_store.h"
 #include "pool/pool.h"
@@ -142,6 +143,22 @@ struct pool_interval {
     size_t bytes;
     size_t missing; /* bytes of the ABSENT slots it touches */
 };
+
+/* ---- locks ---------------------------------------------------------------------------------- */
+
+/* The growth lock, and those of orders and guards, under which things are said: what is said comes
+ * out when the thread has left the last of them, as a sink may call the pool. */
+static inline void pool_lock(pthread_mutex_t *lock)
+{
+    core_log_hold();
+    pthread_mutex_lock(lock);
+}
+
+static inline void pool_unlock(pthread_mutex_t *lock)
+{
+    pthread_mutex_unlock(lock);
+    core_log_let_go();
+}
 
 /* ---- slots -------------------------------------------------------------------------------- */
 

@@ -114,18 +114,30 @@ static bool trim(void *context, raffia_pool *pool)
     if (pool == trimming->need->spared)
         return true;
     pool_order_refresh(pool);
-    pthread_mutex_lock(&pool->growth_lock);
+    pool_lock(&pool->growth_lock);
     if (can_help(pool, trimming->need)) {
         (void)pool_reclaim(pool, trimming->need->bytes - trimming->released, NULL, &released);
         /* Chunks that can be remapped are kept by the store when they are returned. */
         (void)page_store_trim(pool->store, 0, NULL);
     }
-    pthread_mutex_unlock(&pool->growth_lock);
+    pool_unlock(&pool->growth_lock);
     if (released)
         core_log_info("pool '%s': gave back %zu bytes because memory is short", pool->name,
                       released);
     trimming->released += released;
     return trimming->released < trimming->need->bytes;
+}
+
+/* Makes free what waits for streams that nobody can name. */
+static bool settle(void *context, raffia_pool *pool)
+{
+    const struct pool_need *need = context;
+    core_lock_take(&pool->lock);
+    const bool helps = pool != need->spared && pool->pending_blocks && can_help(pool, need);
+    core_lock_leave(&pool->lock);
+    if (helps)
+        pool_order_wait_unmarked(pool);
+    return true;
 }
 
 struct idleness {
@@ -170,6 +182,12 @@ size_t pool_registry_trim(const struct pool_need *need)
     core_error_save(&cause);
     if (is_worthwhile(need))
         pool_registry_for_each(trim, &trimming);
+    if (trimming.released < need->bytes) {
+        struct pool_need pending = *need;
+        pool_registry_for_each(settle, &pending);
+        if (is_worthwhile(need))
+            pool_registry_for_each(trim, &trimming);
+    }
     core_error_restore(&cause);
     return trimming.released;
 }

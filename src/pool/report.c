@@ -236,7 +236,7 @@ raffia_status raffia_pool_verify(raffia_pool *pool, raffia_page_report *report)
     raffia_status status = pool_enter(pool);
     if (status)
         return status;
-    pthread_mutex_lock(&pool->growth_lock);
+    pool_lock(&pool->growth_lock);
     status = read_back(pool);
     const size_t split = split_bytes(pool);
     const bool news = split && !pool->split_told;
@@ -246,7 +246,7 @@ raffia_status raffia_pool_verify(raffia_pool *pool, raffia_page_report *report)
     if (!status && report)
         *report = pool->report;
     core_lock_leave(&pool->lock);
-    pthread_mutex_unlock(&pool->growth_lock);
+    pool_unlock(&pool->growth_lock);
     if (news)
         warn_of_split(pool, split);
     return status;

@@ -181,9 +181,9 @@ static raffia_status resize_anew(struct raffia_pool *pool, const void *address,
 {
     raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
     if (!pool_is_rigid(pool)) {
-        pthread_mutex_lock(&pool->growth_lock);
+        pool_lock(&pool->growth_lock);
         status = grow_behind(pool, address, resizing);
-        pthread_mutex_unlock(&pool->growth_lock);
+        pool_unlock(&pool->growth_lock);
     } else if (pool_arenas_of(pool)) {
         status = resize_gathered(pool, address, resizing);
         core_lock_leave(&pool->lock);

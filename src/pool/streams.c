@@ -58,7 +58,8 @@ struct pool_stream *pool_stream_get(struct pool_order *order, uint64_t id, drive
     if (!stream)
         stream = add(order, id);
     if (stream) {
-        stream->handle = handle;
+        stream->is_default = driver_stream_is_default(handle);
+        stream->handle = stream->is_default ? handle : NULL;
         stream->retired = false;
     }
     return stream;

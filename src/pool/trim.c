@@ -98,9 +98,9 @@ raffia_status raffia_pool_trim(raffia_pool *pool, size_t keep_bytes, size_t *rel
     size_t released = 0;
     if (!(pool->flags & RAFFIA_POOL_FIXED)) { /* what went would be gone for good */
         pool_order_refresh(pool);
-        pthread_mutex_lock(&pool->growth_lock);
+        pool_lock(&pool->growth_lock);
         status = trim(pool, keep_bytes, &released);
-        pthread_mutex_unlock(&pool->growth_lock);
+        pool_unlock(&pool->growth_lock);
     }
     if (status)
         return status;
@@ -116,14 +116,14 @@ static raffia_status limit(struct raffia_pool *pool, size_t maximum_bytes, size_
     struct page_store_stats stats;
     size_t released;
     pool_order_refresh(pool);
-    pthread_mutex_lock(&pool->growth_lock);
+    pool_lock(&pool->growth_lock);
     core_lock_take(&pool->lock);
     pool->maximum_bytes = maximum_bytes;
     core_lock_leave(&pool->lock);
     page_store_set_limit(pool->store, maximum_bytes);
     raffia_status status = trim(pool, maximum_bytes, &released);
     page_store_query(pool->store, &stats);
-    pthread_mutex_unlock(&pool->growth_lock);
+    pool_unlock(&pool->growth_lock);
     *excess_p = stats.lent_bytes > maximum_bytes ? stats.lent_bytes - maximum_bytes : 0;
     return status;
 }

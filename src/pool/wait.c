@@ -12,7 +12,7 @@ static atomic_size_t left_behind;
 static void look(struct raffia_pool *pool)
 {
     for (struct pool_stream *stream = pool_streams_first(pool); stream; stream = stream->next) {
-        (void)pool_mark_stream(pool, stream);
+        pool_want_stream(pool, stream);
         pool_poll_stream(pool, stream);
     }
     core_lock_take(&pool->lock);
@@ -45,26 +45,26 @@ void pool_order_refresh(struct raffia_pool *pool)
     if (!pool->order)
         return;
     core_error_save(&before);
-    pthread_mutex_lock(&pool->order->lock);
+    pool_lock(&pool->order->lock);
     look(pool);
-    pthread_mutex_unlock(&pool->order->lock);
+    pool_unlock(&pool->order->lock);
     end_if_over(pool);
     core_error_restore(&before);
 }
 
-void pool_order_close(struct raffia_pool *pool, uint64_t id)
+void pool_order_close(struct raffia_pool *pool, uint64_t id, driver_stream handle)
 {
     struct core_error_record before;
     core_error_save(&before);
-    pthread_mutex_lock(&pool->order->lock);
+    pool_lock(&pool->order->lock);
     core_lock_take(&pool->lock);
     struct pool_stream *stream = pool_stream_find(pool->order, id);
     core_lock_leave(&pool->lock);
     if (stream) {
-        (void)pool_mark_stream(pool, stream);
+        (void)pool_mark_stream(pool, stream, handle);
         pool_poll_stream(pool, stream);
     }
-    pthread_mutex_unlock(&pool->order->lock);
+    pool_unlock(&pool->order->lock);
     core_error_restore(&before);
 }
 
@@ -159,15 +159,15 @@ static bool pass_up_to(struct raffia_pool *pool, struct pool_stream *stream, uin
     }
 }
 
-/* Order lock held; let go while it waits. For what no event speaks for: the stream was destroyed
- * before it was retired, or the driver refused. */
+/* Order lock held; let go while it waits. For what no event speaks for: the stream has made no call
+ * since, and may be gone by now, or the driver refused. */
 static bool wait_without_event(struct raffia_pool *pool)
 {
     const uint64_t youngest = seal_all(pool);
     bool any = false;
-    pthread_mutex_unlock(&pool->order->lock);
+    pool_unlock(&pool->order->lock);
     raffia_status status = wait_for_device(pool);
-    pthread_mutex_lock(&pool->order->lock);
+    pool_lock(&pool->order->lock);
     for (struct pool_stream *stream = status ? NULL : pool_streams_first(pool); stream;
          stream = stream->next)
         any = pass_up_to(pool, stream, youngest) || any;
@@ -178,9 +178,9 @@ static bool wait_without_event(struct raffia_pool *pool)
 static bool wait_for_batch(struct raffia_pool *pool, struct pool_batch *batch)
 {
     const driver_event event = batch->event;
-    pthread_mutex_unlock(&pool->order->lock);
+    pool_unlock(&pool->order->lock);
     raffia_status status = wait_for_event(pool, event);
-    pthread_mutex_lock(&pool->order->lock);
+    pool_lock(&pool->order->lock);
     if (!status && !batch->passed)
         pool_pass_until(pool, batch->stream, batch);
     pool_waiter_leaves(pool, batch);
@@ -209,7 +209,7 @@ static bool wait_for_some(struct raffia_pool *pool, enum aim aim)
     if (!wait_worthwhile(pool, aim))
         return false;
     core_error_save(&before);
-    pthread_mutex_lock(&pool->order->lock);
+    pool_lock(&pool->order->lock);
     const uint64_t passes = pool->order->passes;
     look(pool);
     bool passed = pool->order->passes != passes;
@@ -218,7 +218,7 @@ static bool wait_for_some(struct raffia_pool *pool, enum aim aim)
     if (!passed && wait_worthwhile(pool, aim))
         passed = wait_without_event(pool);
     look(pool);
-    pthread_mutex_unlock(&pool->order->lock);
+    pool_unlock(&pool->order->lock);
     core_error_restore(&before);
     return passed;
 }
@@ -240,11 +240,11 @@ static raffia_status wait_for_stream(struct raffia_pool *pool, struct pool_strea
                                      driver_stream handle)
 {
     const uint64_t id = stream->id, youngest = seal_all(pool);
-    pthread_mutex_unlock(&pool->order->lock);
+    pool_unlock(&pool->order->lock);
     raffia_status status = RAFFIA_ERROR_DRIVER;
     for (int i = 0; status && i < POOL_DRIVER_ATTEMPTS; i++)
         status = pool->device.driver->stream_wait(pool->device.index, handle);
-    pthread_mutex_lock(&pool->order->lock);
+    pool_lock(&pool->order->lock);
     core_lock_take(&pool->lock);
     stream = pool_stream_find(pool->order, id); /* it may have been forgotten meanwhile */
     core_lock_leave(&pool->lock);
@@ -256,13 +256,12 @@ static raffia_status wait_for_stream(struct raffia_pool *pool, struct pool_strea
 raffia_status pool_order_retire(struct raffia_pool *pool, uint64_t id, driver_stream handle)
 {
     raffia_status status = RAFFIA_OK;
-    pthread_mutex_lock(&pool->order->lock);
+    pool_lock(&pool->order->lock);
     core_lock_take(&pool->lock);
     struct pool_stream *stream = pool_stream_find(pool->order, id);
-    if (stream)
-        stream->handle = handle;
     core_lock_leave(&pool->lock);
-    const enum pool_mark_result result = stream ? pool_mark_stream(pool, stream) : POOL_MARKED;
+    const enum pool_mark_result result =
+        stream ? pool_mark_stream(pool, stream, handle) : POOL_MARKED;
     if (result == POOL_MARK_CAPTURING)
         status = core_error(RAFFIA_ERROR_BUSY,
                             "pool '%s': a stream cannot be retired while it is being captured: "
@@ -276,7 +275,7 @@ raffia_status pool_order_retire(struct raffia_pool *pool, uint64_t id, driver_st
         stream->retired = true;
     core_lock_leave(&pool->lock);
     look(pool);
-    pthread_mutex_unlock(&pool->order->lock);
+    pool_unlock(&pool->order->lock);
     end_if_over(pool);
     return status;
 }
@@ -313,6 +312,34 @@ void pool_order_unpin(struct raffia_pool *pool)
         pool_tear_down(pool);
 }
 
+/* Pool lock held. Whether blocks wait for an event that there is none of. */
+static bool has_unmarked(const struct raffia_pool *pool)
+{
+    for (const struct pool_stream *stream = pool->order->streams; stream; stream = stream->next)
+        for (struct pool_batch *batch = stream->oldest; batch; batch = batch->next)
+            if (batch->blocks && !pool_marked_from(batch))
+                return true;
+    return false;
+}
+
+void pool_order_wait_unmarked(struct raffia_pool *pool)
+{
+    struct core_error_record before;
+    if (!pool->order)
+        return;
+    core_error_save(&before);
+    pool_lock(&pool->order->lock);
+    look(pool);
+    core_lock_take(&pool->lock);
+    const bool unmarked = has_unmarked(pool);
+    core_lock_leave(&pool->lock);
+    if (unmarked)
+        (void)wait_without_event(pool);
+    pool_unlock(&pool->order->lock);
+    end_if_over(pool);
+    core_error_restore(&before);
+}
+
 static bool reap(void *context, raffia_pool *pool)
 {
     (void)context;
@@ -323,7 +350,8 @@ static bool reap(void *context, raffia_pool *pool)
     core_lock_leave(&pool->lock);
     if (!orphaned)
         return true;
-    pool_order_refresh(pool);
+    /* Nobody will make a call for its streams again. */
+    pool_order_wait_unmarked(pool);
     if (has_pending(pool))
         atomic_fetch_add(&left_behind, 1);
     return true;

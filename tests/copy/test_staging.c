@@ -31,7 +31,7 @@ struct move {
     struct staging *ring;
     size_t stretches;
     unsigned char *to;
-    atomic_size_t listed;
+    atomic_size_t listed, done;
     unsigned readers;
 
     size_t slow_stretch; /* its first piece waits until so many stretches are listed */
@@ -62,12 +62,18 @@ static size_t list_copies(void *context, size_t stretch, const unsigned char *sl
     return 2;
 }
 
+static void note_done(void *context, size_t stretch)
+{
+    struct move *move = context;
+    (void)stretch;
+    atomic_fetch_add(&move->done, 1);
+}
+
 static raffia_status read_some(struct move *move)
 {
     struct staging_piece piece;
     bool got = true;
     raffia_status status = RAFFIA_OK;
-    staging_enter(move->ring);
     while (!status && got) {
         status = staging_take(move->ring, &piece, &got);
         if (status || !got)
@@ -98,8 +104,10 @@ static void *reader_main(void *argument)
 static raffia_status run(struct move *move)
 {
     pthread_t threads[16];
-    const struct staging_work work = {move->stretches, count_pieces, list_copies, move};
-    staging_begin(move->ring, &work);
+    const struct staging_work work = {move->stretches, count_pieces, list_copies, move, note_done};
+    atomic_store(&move->done, 0);
+    const long waits = sim_calls("stream_wait");
+    staging_begin(move->ring, &work, move->readers);
     for (unsigned i = 0; i < move->readers; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, reader_main, move), 0);
     raffia_status status = RAFFIA_OK;
@@ -108,6 +116,13 @@ static raffia_status run(struct move *move)
         pthread_join(threads[i], &result);
         if (!status)
             status = (raffia_status)(uintptr_t)result;
+    }
+    struct staging_stats stats;
+    staging_query(move->ring, &stats);
+    assert_true(atomic_load(&move->done) <= atomic_load(&move->listed));
+    if (!status) { /* the last to leave waited, and nobody else */
+        assert_int_equal(atomic_load(&move->done) * SLOT, stats.bytes_copied);
+        assert_true(sim_calls("stream_wait") <= waits + 1);
     }
     return status;
 }
@@ -186,6 +201,24 @@ static void a_ring_of_one_slot_works(void **state)
     assert_ok(run(&move));
     expect_moved(&move);
     close_move(&move);
+}
+
+static void a_ring_smaller_than_a_huge_page_takes_small_ones(void **state)
+{
+    (void)state;
+    struct staging *ring;
+    struct staging_stats stats;
+    assert_ok(staging_open(device, (struct staging_shape){32 * KIB, 2}, 1, &ring));
+    staging_query(ring, &stats);
+    assert_true(stats.page.size <= 64 * KIB);
+    assert_int_equal(stats.bytes, 64 * KIB);
+    staging_close(ring);
+    /* Where pages are larger than what is left, all that was taken is told. */
+    assert_ok(staging_open(device, (struct staging_shape){1040 * KIB, 2}, 1, &ring));
+    staging_query(ring, &stats);
+    assert_int_equal(stats.bytes % stats.page.size, 0);
+    assert_true(stats.bytes >= 2080 * KIB);
+    staging_close(ring);
 }
 
 static void a_device_without_streams_works(void **state)
@@ -380,6 +413,7 @@ int main(void)
         TEST(every_stretch_gets_to_its_place),
         TEST(a_slow_reader_holds_up_its_own_slot_only),
         TEST(a_ring_of_one_slot_works),
+        TEST(a_ring_smaller_than_a_huge_page_takes_small_ones),
         TEST(a_device_without_streams_works),
         TEST(a_ring_stopped_half_way_is_fit_for_the_next),
         TEST(a_ring_is_kept_and_given_back_on_request),

@@ -139,6 +139,25 @@ static void count_line(void *context, raffia_log_level level, const char *messag
     atomic_fetch_add((atomic_int *)context, 1);
 }
 
+static void lines_that_are_held_come_when_the_last_hold_ends(void **state)
+{
+    (void)state;
+    atomic_int count = 0;
+    raffia_log_set_level(RAFFIA_LOG_WARN);
+    raffia_log_set_sink(count_line, &count);
+    core_log_hold();
+    core_log_warn("one");
+    core_log_hold();
+    core_log_warn("two");
+    core_log_let_go();
+    assert_int_equal(atomic_load(&count), 0);
+    core_log_let_go();
+    assert_int_equal(atomic_load(&count), 2);
+    core_log_warn("three");
+    assert_int_equal(atomic_load(&count), 3);
+    raffia_log_set_sink(NULL, NULL);
+}
+
 enum { LOGGERS = 4, LINES = 500 };
 
 static void *log_lines(void *unused)
@@ -177,6 +196,7 @@ int main(void)
         cmocka_unit_test(lines_not_written_cost_no_arguments),
         cmocka_unit_test(long_lines_are_cut),
         cmocka_unit_test(without_a_sink_lines_go_to_standard_error),
+        cmocka_unit_test(lines_that_are_held_come_when_the_last_hold_ends),
         cmocka_unit_test(several_threads_log_while_the_sink_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 /* Pinned memory: its names, the ladder when registering is refused, copies across pieces, pools. */
+#include "core/fault.h"
 #include "driver/pinned/pinned.h"
 #include "sim_test.h"
 #include "support/fault_loop.h"
@@ -338,6 +339,47 @@ static void a_forked_child_is_refused_without_a_look(void **state)
     assert_ok(pinned_give(device.index, &memory));
 }
 
+/* Its user goes on with a chunk that stays mapped: what is said of it has to be so. */
+static void a_chunk_that_stays_mapped_is_pinned_as_it_is_counted(void **state)
+{
+    (void)state;
+    enum { BYTES = 64 << 10 };
+    struct driver_device device = open_device("pinned:sim:0");
+    const struct driver_chunk_spec spec = {.bytes = BYTES,
+                                           .page_size = regular.size,
+                                           .kind = regular.kind,
+                                           .numa_node = -1,
+                                           .threads = 1};
+    raffia_fallback_reason reason;
+    driver_chunk chunk;
+    void *at;
+    unsigned stayed = 0;
+    assert_ok(device.driver->range_reserve(device.index, BYTES, regular.size, &at));
+    assert_ok(device.driver->chunk_create(device.index, &spec, &chunk, &reason));
+    for (long n = 1;; n++) {
+        assert_ok(device.driver->chunk_map(device.index, chunk, at, &reason));
+        core_fault_arm(n);
+        raffia_status status = device.driver->chunk_unmap(device.index, chunk, at);
+        const bool fired = core_fault_disarm() != NULL;
+        if (status) {
+            struct sim_usage usage;
+            sim_query(0, &usage);
+            assert_true(fired);
+            assert_int_equal(bytes_now(), BYTES);
+            assert_int_equal(usage.registered_bytes, usage_now().registered_bytes);
+            memset(at, 1, BYTES);
+            assert_ok(device.driver->chunk_unmap(device.index, chunk, at));
+            stayed++;
+        }
+        assert_int_equal(bytes_now(), 0);
+        if (!fired)
+            break;
+    }
+    assert_true(stayed > 0);
+    assert_ok(device.driver->chunk_destroy(device.index, chunk));
+    assert_ok(device.driver->range_release(device.index, at, BYTES));
+}
+
 static int make_quiet(void **state)
 {
     (void)state;
@@ -361,6 +403,7 @@ int main(void)
         SIM_TEST_OF_MISUSE(a_copy_across_registrations_is_a_misuse_of_the_gpu),
         SIM_TEST(blocks_are_freed_as_they_were_given),
         SIM_TEST(an_unregistration_that_fails_can_be_tried_again),
+        SIM_TEST(a_chunk_that_stays_mapped_is_pinned_as_it_is_counted),
         SIM_TEST(a_forked_child_is_refused_without_a_look),
     };
     return cmocka_run_group_tests_name("pinned memory", tests, make_quiet, NULL);

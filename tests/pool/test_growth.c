@@ -2,6 +2,8 @@
 #include "pool/pool_fixture.h"
 #include "support/cmocka.h"
 
+#include <raffia/log.h>
+
 #include <string.h>
 
 static void a_pool_grows_by_whole_chunks_and_no_more_than_needed(void **state)
@@ -182,6 +184,41 @@ static void a_chunk_that_is_not_destroyed_is_still_counted(void **state)
     assert_ok(raffia_pool_trim(pool, TEST_CHUNK, NULL));
     must_free(pool, must_alloc(pool, 2 * TEST_CHUNK));
     drop_pool(pool);
+}
+
+struct listener {
+    raffia_pool *pool;
+    unsigned calls;
+};
+
+/* A sink may use the pool that speaks. */
+static void ask_the_pool(void *context, raffia_log_level level, const char *message)
+{
+    struct listener *listener = context;
+    raffia_pool_stats stats;
+    (void)level, (void)message;
+    listener->calls++;
+    assert_ok(raffia_pool_query(listener->pool, &stats));
+}
+
+static void a_fallback_is_told_when_no_lock_is_held(void **state)
+{
+    (void)state;
+    struct pool_plan plan = small_plan();
+    plan.lower[0] = (raffia_page_offer){RAFFIA_PAGE_TRANSPARENT, TEST_PAGE};
+    plan.lower_count = 1;
+    plan.reasons_to_descend = 1u << RAFFIA_REASON_MEMORY;
+    struct listener listener = {.pool = make_pool(&plan)};
+    sim_fail_next("chunk_create", RAFFIA_ERROR_OUT_OF_MEMORY, RAFFIA_REASON_MEMORY);
+    const raffia_log_level level = raffia_log_get_level();
+    raffia_log_set_level(RAFFIA_LOG_INFO);
+    raffia_log_set_sink(ask_the_pool, &listener);
+    void *block = must_alloc(listener.pool, KIB);
+    raffia_log_set_sink(NULL, NULL);
+    raffia_log_set_level(level);
+    assert_true(listener.calls > 0);
+    must_free(listener.pool, block);
+    drop_pool(listener.pool);
 }
 
 static void the_maximum_can_be_lowered_and_raised(void **state)
@@ -425,6 +462,7 @@ int main(void)
         TEST(trim_keeps_what_it_is_told_and_what_is_used),
         TEST(a_chunk_the_driver_keeps_goes_back_to_use),
         TEST(a_chunk_that_is_not_destroyed_is_still_counted),
+        TEST(a_fallback_is_told_when_no_lock_is_held),
         TEST(the_maximum_can_be_lowered_and_raised),
         TEST(idle_chunks_move_before_a_request_is_refused),
         TEST(idle_chunks_go_when_the_device_has_no_more),

@@ -270,6 +270,13 @@ static raffia_status refuse_copy(int device, driver_stream stream, void *destina
     return driver_unsupported("sim", "copying for a test");
 }
 
+static raffia_status say_hidden(int device, raffia_device_info *info)
+{
+    raffia_status status = sim_driver.device_info(device, info);
+    info->cpu_accessible = false;
+    return status;
+}
+
 /* A guard that cannot be read is no damage, and must not keep a block from being freed. */
 static void a_guard_that_cannot_be_read_is_passed_over(void **state)
 {
@@ -278,6 +285,7 @@ static void a_guard_that_cannot_be_read_is_passed_over(void **state)
     struct pool_plan plan = small_plan();
     raffia_guard_report report;
     mute.copy = refuse_copy;
+    mute.device_info = say_hidden; /* so that the device has to read it */
     plan.device.driver = &mute;
     plan.flags = RAFFIA_POOL_GUARD;
     raffia_pool *pool = make_pool(&plan);

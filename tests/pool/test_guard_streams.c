@@ -8,9 +8,46 @@
 
 #define PATTERN ((char)0xFD)
 
+static raffia_status say_hidden(int device, raffia_device_info *info)
+{
+    raffia_status status = sim_driver.device_info(device, info);
+    info->cpu_accessible = false;
+    return status;
+}
+
+/* The CPU writes guards itself where it can: a device that says it cannot. */
+static struct driver hidden;
+
+static int set_up_hidden_device(void **state)
+{
+    hidden = sim_driver;
+    hidden.device_info = say_hidden;
+    return set_up_device(state);
+}
+
+/* What a CPU does beyond a block while the stream is still on its way is damage too. */
+static void b9_a_guard_that_the_cpu_can_write_is_there_at_once(void **state)
+{
+    (void)state;
+    struct pool_plan plan = small_plan();
+    plan.initial_bytes = TEST_CHUNK;
+    plan.flags = RAFFIA_POOL_GUARD;
+    raffia_pool *pool = make_pool(&plan);
+    void *block = NULL;
+    assert_ok(sim_stream_hold(0, NULL));
+    assert_ok(sim_stream_delay(0, NULL, 1));
+    assert_ok(raffia_pool_alloc_on(pool, NULL, 100, 0, &block));
+    assert_true(((char *)block)[100] == PATTERN);
+    ((char *)block)[100] = 1;
+    assert_ok(sim_stream_resume(0, NULL));
+    assert_status(RAFFIA_ERROR_CORRUPT, raffia_pool_free_on(pool, NULL, block));
+    drop_pool(pool);
+}
+
 static raffia_pool *make_guarded(void)
 {
     struct pool_plan plan = small_plan();
+    plan.device.driver = &hidden;
     plan.initial_bytes = TEST_CHUNK;
     plan.flags = RAFFIA_POOL_GUARD;
     return make_pool(&plan);
@@ -235,8 +272,9 @@ static void any_call_of_a_guarded_life_on_a_stream_may_fail(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, set_up_device)
+#define TEST(name) cmocka_unit_test_setup(name, set_up_hidden_device)
     const struct CMUnitTest tests[] = {
+        TEST(b9_a_guard_that_the_cpu_can_write_is_there_at_once),
         TEST(b9_a_stream_writes_the_guard_before_the_work_and_it_is_looked_at_after),
         TEST(b9_an_overrun_by_work_of_a_stream_is_caught_when_the_block_is_freed_there),
         TEST(b9_a_free_waits_for_a_guard_that_is_still_to_be_written),

@@ -157,7 +157,8 @@ static void replace_stream(struct player *player)
     for (int i = 0; i < SLOTS; i++)
         if (player->uses[i].block && player->uses[i].stream == which)
             end_use(player, &player->uses[i]);
-    assert_ok(raffia_stream_retire("sim:0", player->streams[which]));
+    if (test_random_below(&player->random, 2)) /* or it goes without a word */
+        assert_ok(raffia_stream_retire("sim:0", player->streams[which]));
     assert_ok(sim_driver.stream_destroy(0, player->streams[which]));
     assert_ok(sim_driver.stream_create(0, &player->streams[which]));
 }

@@ -112,9 +112,76 @@ static void a_free_on_another_stream_comes_behind_what_the_block_was_used_for(vo
     usleep(3000);
     assert_int_equal(stats_of(pool).pending_blocks, 1);
     assert_ok(sim_stream_resume(0, a));
-    assert_ok(sim_driver.stream_wait(0, b));
+    assert_ok(sim_driver.stream_wait(0, a));
     assert_int_equal(stats_of(pool).pending_blocks, 0);
     drop_stream(a);
+    drop_stream(b);
+    drop_pool(pool);
+}
+
+/* It cannot be made to come behind anything, nor may the call wait. */
+static void a_free_on_a_captured_stream_does_not_wait_for_another(void **state)
+{
+    (void)state;
+    raffia_pool *pool = make_pool_of(TEST_CHUNK, TEST_CHUNK);
+    driver_stream a = make_busy_stream(), b = make_stream(), c = make_stream();
+    void *block = must_alloc_on(pool, a, TEST_CHUNK);
+    must_fill(a, block, 1, TEST_CHUNK);
+    must_free_on(pool, a, block);
+    assert_ptr_equal(must_alloc_on(pool, b, TEST_CHUNK), block);
+    assert_ok(sim_stream_capture_begin(0, c));
+    must_free_on(pool, c, block);
+    assert_true(work_left(a) > 0);
+    assert_int_equal(stats_of(pool).pending_blocks, 1);
+    assert_ok(raffia_pool_check(pool));
+    assert_ok(sim_stream_capture_end(0, c, false));
+
+    /* c is there, but not a: the block is not c's to have. */
+    assert_ok(raffia_stream_retire("sim:0", c));
+    assert_int_equal(stats_of(pool).pending_blocks, 1);
+    assert_ptr_equal(must_alloc_on(pool, c, TEST_CHUNK), block);
+    must_fill(c, block, 2, TEST_CHUNK);
+    usleep(3000);
+    assert_true(work_left(c) > 0); /* behind a */
+    must_free_on(pool, c, block);
+    drop_stream(a);
+    drop_stream(b);
+    drop_stream(c);
+    drop_pool(pool);
+}
+
+/* A block that no event speaks for, on either side. */
+static void a_free_on_another_stream_waits_for_both_without_marking_either(void **state)
+{
+    (void)state;
+    raffia_pool *pool = make_pool_of(TEST_CHUNK, TEST_CHUNK);
+    driver_stream a = make_busy_stream(), b = make_stream();
+    char *block = must_alloc_on(pool, a, KIB), *other;
+    must_fill(a, block, 1, KIB);
+    must_free_on(pool, a, block);
+    assert_ptr_equal(must_alloc_on(pool, a, KIB), block);
+    const long records = sim_calls("event_record"), waits = sim_calls("stream_wait_event");
+    must_free_on(pool, b, block);
+    assert_int_equal(sim_calls("event_record"), records);
+    assert_int_equal(sim_calls("stream_wait_event"), waits);
+    /* Neither stream has it back: b is not behind a, and a not behind b. */
+    other = must_alloc_on(pool, b, KIB);
+    assert_ptr_not_equal(other, block);
+    must_free(pool, other);
+    other = must_alloc_on(pool, a, KIB);
+    assert_ptr_not_equal(other, block);
+    must_free(pool, other);
+    assert_ok(raffia_pool_check(pool));
+    /* Once b is there, a may. */
+    assert_ok(raffia_stream_retire("sim:0", b));
+    assert_ok(sim_driver.stream_wait(0, b));
+    assert_int_equal(stats_of(pool).pending_blocks, 1);
+    assert_ok(raffia_pool_check(pool));
+    assert_ptr_equal(must_alloc_on(pool, a, KIB), block);
+    must_free(pool, block);
+    assert_int_equal(stats_of(pool).pending_blocks, 1);
+    drop_stream(a);
+    assert_int_equal(stats_of(pool).pending_blocks, 0);
     drop_stream(b);
     drop_pool(pool);
 }
@@ -283,6 +350,32 @@ static void a_stream_is_retired_again_or_without_blocks(void **state)
     drop_pool(pool);
 }
 
+/* Another driver may give the same ids. */
+static void a_retirement_reaches_the_pools_of_its_own_device_only(void **state)
+{
+    (void)state;
+    struct driver other = sim_driver;
+    struct pool_plan plan = small_plan();
+    plan.device.driver = &other;
+    raffia_pool *pool = make_pool(&plan), *own = make_pool_of(TEST_CHUNK, TEST_CHUNK);
+    driver_stream a = make_stream();
+    must_free_on(pool, a, must_alloc_on(pool, a, KIB));
+    must_free_on(own, a, must_alloc_on(own, a, KIB));
+    const long records = sim_calls("event_record"), retired = sim_calls("stream_retire");
+    assert_ok(raffia_stream_retire("sim:0", a));
+    assert_int_equal(sim_calls("event_record"), records + 1);
+    assert_int_equal(sim_calls("stream_retire"), retired + 1);
+    assert_ok(sim_driver.stream_destroy(0, a));
+    raffia_pool_release(pool);
+    drop_pool(own);
+
+    /* The streams of pinned memory are its GPU's. */
+    struct driver_device pinned;
+    assert_ok(driver_open("pinned:sim:0", &pinned));
+    assert_ptr_equal(driver_stream_owner(pinned).driver, &sim_driver);
+    assert_int_equal(driver_stream_owner(pinned).index, 0);
+}
+
 static void a_stream_that_cannot_be_marked_is_waited_for_when_it_is_retired(void **state)
 {
     (void)state;
@@ -333,6 +426,24 @@ a_stream_destroyed_without_a_word_keeps_its_blocks_until_the_device_is_idle(void
     drop_stream(keeper);
     drop_stream(b);
     drop_pool(pool);
+}
+
+static void a_pool_of_destroyed_streams_gives_room_to_others(void **state)
+{
+    (void)state;
+    fresh_device(&(struct sim_config){.capacity_bytes = 2 * TEST_CHUNK});
+    raffia_pool *first = make_pool_of(TEST_CHUNK, 2 * TEST_CHUNK),
+                *second = make_pool_of(TEST_CHUNK, 2 * TEST_CHUNK);
+    for (int i = 0; i < 3; i++) {
+        driver_stream a = make_stream();
+        must_free_on(first, a, must_alloc_on(first, a, KIB));
+        assert_ok(sim_driver.stream_destroy(0, a)); /* without a word */
+    }
+    must_free(second, must_alloc(second, 2 * TEST_CHUNK));
+    assert_int_equal(stats_of(first).reserved_bytes, 0);
+    assert_int_equal(stats_of(first).pending_blocks, 0);
+    raffia_pool_release(first);
+    drop_pool(second);
 }
 
 static void many_streams_that_come_and_go_leave_nothing(void **state)
@@ -552,11 +663,15 @@ int main(void)
         TEST(a11_a_stream_that_finds_nothing_waits_for_another_on_the_device),
         TEST(a_block_that_changed_streams_is_pending_when_freed_in_no_order),
         TEST(a_free_on_another_stream_comes_behind_what_the_block_was_used_for),
+        TEST(a_free_on_a_captured_stream_does_not_wait_for_another),
+        TEST(a_free_on_another_stream_waits_for_both_without_marking_either),
+        TEST(a_pool_of_destroyed_streams_gives_room_to_others),
         TEST(an_allocation_in_no_order_waits_rather_than_fail),
         TEST(pending_pieces_of_two_streams_become_one_stretch),
         TEST(a_request_beyond_the_pool_does_not_wait),
         TEST(pools_that_are_asked_for_room_know_which_of_their_blocks_are_free),
         TEST(a_stream_is_retired_again_or_without_blocks),
+        TEST(a_retirement_reaches_the_pools_of_its_own_device_only),
         TEST(a_stream_that_cannot_be_marked_is_waited_for_when_it_is_retired),
         TEST(a_stream_destroyed_without_a_word_keeps_its_blocks_until_the_device_is_idle),
         TEST(many_streams_that_come_and_go_leave_nothing),

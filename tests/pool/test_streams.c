@@ -60,11 +60,11 @@ a11_a_free_on_a_stream_does_not_wait_and_is_pending_until_the_stream_is_there(vo
 
     assert_ok(sim_stream_resume(0, stream));
     assert_ok(sim_driver.stream_wait(0, stream));
+    drop_stream(stream);
     stats = stats_of(pool);
     assert_int_equal(stats.pending_blocks, 0);
     assert_int_equal(stats.pending_bytes, 0);
     assert_int_equal(stats.free_bytes, TEST_CHUNK);
-    drop_stream(stream);
     assert_ok(raffia_pool_free_on(pool, NULL, NULL));
     drop_pool(pool);
 }
@@ -246,6 +246,10 @@ static void many_frees_are_marked_by_few_events(void **state)
         must_free_on(pool, stream, blocks[i]);
     assert_int_equal(sim_calls("event_record"), BLOCKS / 256);
     assert_int_equal(stats_of(pool).pending_blocks, BLOCKS);
+    assert_int_equal(sim_calls("event_record"), BLOCKS / 256);
+    must_free(pool, must_alloc_on(pool, stream, KIB)); /* its next call */
+    assert_int_equal(sim_calls("event_record"), BLOCKS / 256 + 1);
+    must_free(pool, must_alloc_on(pool, stream, KIB)); /* nobody has asked since */
     assert_int_equal(sim_calls("event_record"), BLOCKS / 256 + 1);
     assert_ok(raffia_pool_check(pool));
     /* A quarter of the pool closes a batch as well. */
@@ -284,11 +288,66 @@ static void a11_a_stream_that_is_captured_is_left_alone(void **state)
     assert_ok(raffia_pool_check(pool));
 
     assert_ok(sim_stream_capture_end(0, stream, false));
-    assert_int_equal(stats_of(pool).pending_blocks, 2); /* now they are marked */
-    assert_int_equal(sim_calls("event_record"), events + 1);
+    assert_int_equal(stats_of(pool).pending_blocks, 2);
     must_free(pool, fresh);
+    must_free(pool, must_alloc_on(pool, stream, KIB)); /* now they are marked */
+    assert_int_equal(sim_calls("event_record"), events + 1);
     drop_stream(stream);
     assert_int_equal(stats_of(pool).pending_blocks, 0);
+    drop_pool(pool);
+}
+
+/* It may have been destroyed since. */
+static void nobody_names_a_stream_but_its_own_calls(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 3 };
+    raffia_pool *pool = make_pool_of(TEST_CHUNK, TEST_CHUNK);
+    driver_stream stream = make_stream();
+    for (int round = 0; round < ROUNDS; round++) {
+        void *block = must_alloc_on(pool, stream, KIB), *all;
+        must_free_on(pool, stream, block);
+        const long ids = sim_calls("stream_id"), captures = sim_calls("stream_is_capturing"),
+                   records = sim_calls("event_record"), waits = sim_calls("device_wait");
+        assert_int_equal(stats_of(pool).pending_blocks, 1);
+        assert_ok(raffia_pool_trim(pool, TEST_CHUNK, NULL));
+        assert_ok(raffia_pool_check(pool));
+        all = must_alloc(pool, TEST_CHUNK); /* waits for the device rather than fail */
+        assert_int_equal(sim_calls("device_wait"), waits + 1);
+        assert_int_equal(sim_calls("stream_id"), ids);
+        assert_int_equal(sim_calls("stream_is_capturing"), captures);
+        assert_int_equal(sim_calls("event_record"), records);
+        must_free(pool, all);
+    }
+    drop_stream(stream);
+    drop_pool(pool);
+}
+
+static void a_stream_that_needs_its_own_pieces_waits_for_its_own_event(void **state)
+{
+    (void)state;
+    raffia_pool *pool = make_pool_of(TEST_CHUNK, TEST_CHUNK);
+    driver_stream stream = make_stream();
+    assert_ok(sim_stream_delay(0, stream, 2000));
+    must_free_on(pool, stream, must_alloc_on(pool, stream, KIB));
+    void *all = must_alloc_on(pool, stream, TEST_CHUNK);
+    assert_int_equal(sim_calls("device_wait"), 0);
+    must_free_on(pool, stream, all);
+    drop_stream(stream);
+    drop_pool(pool);
+}
+
+static void the_default_stream_is_marked_by_anybody(void **state)
+{
+    (void)state;
+    raffia_pool *pool = make_pool_of(TEST_CHUNK, TEST_CHUNK);
+    must_free_on(pool, NULL, must_alloc_on(pool, NULL, KIB));
+    assert_ok(sim_driver.stream_wait(0, NULL));
+    const long records = sim_calls("event_record");
+    (void)stats_of(pool);
+    assert_int_equal(sim_calls("event_record"), records + 1);
+    must_free(pool, must_alloc(pool, TEST_CHUNK));
+    assert_int_equal(sim_calls("device_wait"), 0);
     drop_pool(pool);
 }
 
@@ -387,6 +446,9 @@ int main(void)
         TEST(a_block_with_a_past_can_grow),
         TEST(many_frees_are_marked_by_few_events),
         TEST(a11_a_stream_that_is_captured_is_left_alone),
+        TEST(nobody_names_a_stream_but_its_own_calls),
+        TEST(a_stream_that_needs_its_own_pieces_waits_for_its_own_event),
+        TEST(the_default_stream_is_marked_by_anybody),
         TEST(an_unknown_stream_leaves_the_block_live),
         TEST(a6_memory_that_the_cpu_fills_is_reused_only_when_its_event_has_passed),
         TEST(damage_is_told_when_a_stream_gets_there),

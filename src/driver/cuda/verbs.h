@@ -20,12 +20,6 @@ raffia_status cuda_set_access(int device, void *at, size_t bytes, int peer, bool
 raffia_status cuda_chunk_create(int device, const struct driver_chunk_spec *spec,
                                 driver_chunk *chunk_p, raffia_fallback_reason *reason);
 raffia_status cuda_chunk_destroy(int device, driver_chunk chunk);
-raffia_status cuda_chunk_export(int device, driver_chunk chunk, enum driver_handle_type type,
-                                uint64_t handle[DRIVER_HANDLE_WORDS]);
-raffia_status cuda_chunk_import(int device, enum driver_handle_type type,
-                                const uint64_t handle[DRIVER_HANDLE_WORDS],
-                                const struct driver_chunk_spec *spec, driver_chunk *chunk_p);
-
 raffia_status cuda_chunk_map(int device, driver_chunk chunk, void *at,
                              raffia_fallback_reason *reason);
 raffia_status cuda_chunk_unmap(int device, driver_chunk chunk, void *at);
@@ -33,9 +27,23 @@ raffia_status cuda_chunk_unmap(int device, driver_chunk chunk, void *at);
 raffia_status cuda_page_size_of(int device, const void *at, size_t bytes, raffia_page_kind kind,
                                 size_t expected, struct driver_page_evidence *evidence);
 
+/* sharing.c */
+raffia_status cuda_chunk_export(int device, driver_chunk chunk, enum driver_handle_type type,
+                                uint64_t handle[DRIVER_HANDLE_WORDS]);
+raffia_status cuda_chunk_import(int device, enum driver_handle_type type,
+                                const uint64_t handle[DRIVER_HANDLE_WORDS],
+                                const struct driver_chunk_spec *spec, driver_chunk *chunk_p);
+
 /* memory.c */
 raffia_status cuda_mem_alloc(int device, size_t bytes, void **address_p);
 raffia_status cuda_mem_free(int device, void *address, size_t bytes);
+raffia_status cuda_host_register(int device, void *at, size_t bytes);
+raffia_status cuda_host_unregister(int device, void *at, size_t bytes);
+raffia_status cuda_find_memory(int device, const void *at, struct driver_memory *memory);
+raffia_status cuda_host_alloc(int device, size_t bytes, void **at_p);
+raffia_status cuda_host_free(int device, void *at, size_t bytes);
+
+/* copies.c */
 raffia_status cuda_copy(int device, driver_stream stream, void *destination, const void *source,
                         size_t bytes);
 raffia_status cuda_copy_batch(int device, driver_stream stream, const struct driver_copy *copies,
@@ -43,11 +51,7 @@ raffia_status cuda_copy_batch(int device, driver_stream stream, const struct dri
 raffia_status cuda_fill(int device, driver_stream stream, void *destination, unsigned char value,
                         size_t bytes);
 
-/* order.c */
-raffia_status cuda_host_register(int device, void *at, size_t bytes);
-raffia_status cuda_host_unregister(int device, void *at, size_t bytes);
-raffia_status cuda_host_alloc(int device, size_t bytes, void **at_p);
-raffia_status cuda_host_free(int device, void *at, size_t bytes);
+/* streams.c */
 raffia_status cuda_stream_create(int device, driver_stream *stream_p);
 raffia_status cuda_stream_destroy(int device, driver_stream stream);
 raffia_status cuda_stream_id(int device, driver_stream stream, uint64_t *id_p);
@@ -56,13 +60,16 @@ raffia_status cuda_stream_is_capturing(int device, driver_stream stream, bool *c
 raffia_status cuda_stream_retire(int device, driver_stream stream);
 raffia_status cuda_stream_wait(int device, driver_stream stream);
 raffia_status cuda_device_wait(int device);
+
+/* events.c */
 raffia_status cuda_event_create(int device, driver_event *event_p);
 raffia_status cuda_event_destroy(int device, driver_event event);
 raffia_status cuda_event_record(int device, driver_event event, driver_stream stream);
 raffia_status cuda_event_done(int device, driver_event event, bool *done_p);
 raffia_status cuda_event_wait(int device, driver_event event);
 raffia_status cuda_stream_wait_event(int device, driver_stream stream, driver_event event);
-raffia_status cuda_find_memory(int device, const void *at, struct driver_memory *memory);
+
+/* modules.c */
 raffia_status cuda_module_load(int device, const void *image, size_t bytes,
                                driver_module *module_p);
 raffia_status cuda_module_unload(int device, driver_module module);

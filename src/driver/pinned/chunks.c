@@ -120,6 +120,21 @@ free_mapping:
     return status;
 }
 
+/* It stays mapped, and its user goes on with it: as it was, or else known not to be pinned. */
+static void pin_again(int index, const struct pinned_chunk *chunk, struct mapping *mapping)
+{
+    struct core_error_record cause;
+    core_error_save(&cause);
+    const enum pinned_way before = mapping->way;
+    void *const at = mapping->registration.at;
+    mapping->way = PINNED_PAGEABLE;
+    if (before != PINNED_PAGEABLE)
+        (void)pin(index, chunk, at, mapping); /* a lost GPU has nothing pinned either */
+    pinned_count(index, mapping->way, chunk->spec.bytes);
+    pinned_uncount(index, before, chunk->spec.bytes);
+    core_error_restore(&cause);
+}
+
 raffia_status pinned_chunk_unmap(int index, driver_chunk handle, void *at)
 {
     struct pinned_chunk *chunk = chunk_of(handle);
@@ -130,10 +145,13 @@ raffia_status pinned_chunk_unmap(int index, driver_chunk handle, void *at)
     if (!mapping)
         return core_error(RAFFIA_ERROR_BAD_ADDRESS, "a chunk is not mapped at %p", at);
     raffia_status status = pinned_unregister(index, &mapping->registration);
-    if (!status)
-        status = host_driver.chunk_unmap(HOST, chunk->host, at);
     if (status)
         return status;
+    status = host_driver.chunk_unmap(HOST, chunk->host, at);
+    if (status) {
+        pin_again(index, chunk, mapping);
+        return status;
+    }
     pinned_uncount(index, mapping->way, chunk->spec.bytes);
     *place = mapping->next;
     core_free(mapping);

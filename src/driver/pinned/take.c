@@ -6,8 +6,14 @@
 #include "driver/host/host.h"
 #include "driver/pinned/verbs.h"
 
-#define HOST      0
-#define BASE_PAGE ((size_t)4096)
+#include <unistd.h>
+
+#define HOST 0
+
+static size_t base_page(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
 
 /* One rung: addresses, a chunk and its pages. */
 static raffia_status map_rung(raffia_page_offer page, size_t bytes, unsigned threads,
@@ -53,7 +59,8 @@ static raffia_status map_pages(const raffia_page_offer *rungs, size_t count, siz
         status = map_rung(rungs[i], bytes, threads, memory, &reason);
         if (!status)
             return RAFFIA_OK;
-        if (i + 1 < count)
+        /* What is no matter of pages, as a want of addresses, is no fallback of theirs. */
+        if (i + 1 < count && reason != RAFFIA_REASON_NONE)
             core_fallback(rungs[i].kind, rungs[i].size, rungs[i + 1].kind, rungs[i + 1].size,
                           reason, raffia_last_error());
     }
@@ -83,7 +90,7 @@ static raffia_status do_without(int index, struct pinned_memory *memory)
     size_t piece = memory->registration.piece_bytes;
     void *at;
     if (!memory->registration.registered && (gpu.driver->capabilities & DRIVER_CAN_ALLOC_HOST)) {
-        core_fallback_pin(memory->page.kind, piece, RAFFIA_PAGE_REGULAR, BASE_PAGE,
+        core_fallback_pin(memory->page.kind, piece, RAFFIA_PAGE_REGULAR, base_page(),
                           "the device's driver allocates it instead", refusal.text);
         raffia_status status = gpu.driver->host_alloc(gpu.index, memory->bytes, &at);
         if (!status) {
@@ -92,7 +99,7 @@ static raffia_status do_without(int index, struct pinned_memory *memory)
             *memory = (struct pinned_memory){.at = at,
                                              .bytes = memory->bytes,
                                              .way = PINNED_BY_DRIVER,
-                                             .page = {RAFFIA_PAGE_REGULAR, BASE_PAGE}};
+                                             .page = {RAFFIA_PAGE_REGULAR, base_page()}};
             return RAFFIA_OK;
         }
         core_error_save(&refusal);
