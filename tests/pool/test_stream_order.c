@@ -479,7 +479,7 @@ static void a_pool_with_pending_blocks_is_torn_down_behind_them(void **state)
     must_free_on(pool, a, block);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, release, pool), 0);
-    while (sim_calls("event_wait") == 0)
+    while (sim_calls("device_wait") == 0)
         usleep(100);
     struct sim_usage usage;
     sim_query(0, &usage);
