@@ -318,8 +318,10 @@ static bool check_end(struct shared *shared, struct worker *workers, struct soak
         while (workers[i].count && !atomic_load(&shared->broken))
             step_free(&workers[i]);
     if (shared->soak->asynchronous) {
-        if (raffia_pool_query(shared->pool, &stats) || /* marks what waits */
-            sim_driver.device_wait(0))
+        raffia_status status = RAFFIA_OK;
+        for (unsigned i = 0; !status && i < shared->soak->threads; i++)
+            status = raffia_stream_retire("sim:0", workers[i].stream); /* marks what waits */
+        if (status || sim_driver.device_wait(0))
             return complain(shared, "%s", raffia_last_error());
     }
     if (!check(shared, workers, figures) || raffia_pool_query(shared->pool, &stats))
