@@ -49,7 +49,8 @@ struct bench {
     const struct bench_alloc_plan *plan;
     struct bench_report *report;
     struct bench_device device;
-    struct cuda_peer *peer; /* NULL: the device has none */
+    struct cuda_peer *peer;           /* NULL: the device has none */
+    char no_peer[BENCH_NOTE_MAX / 2]; /* why not */
     size_t pool_bytes, first_bytes, pinned_bytes;
     struct pair_load load;
     PoolStatus umd; /* its pool, after the last pass */
@@ -275,8 +276,7 @@ static void add_results(struct bench *bench)
     if (bench->peer)
         bench_report_value(report, "alloc.async_pair_ns", bench_row_median(rows[PAIR_ASYNC]) * 1e9);
     else
-        bench_report_note(report, "the device has no allocators of its own to compare with: those "
-                                  "rows are empty");
+        bench_report_note(report, "no rows of the driver's own allocators: %s", bench->no_peer);
     bench_alloc_note_fallbacks(report, &bench->umd);
     char pinned[CORE_SIZE_TEXT_MAX];
     bench_report_note(report,
@@ -285,14 +285,23 @@ static void add_results(struct bench *bench)
                       core_format_size(bench->pinned_bytes, pinned));
 }
 
+/* A device without a peer is measured all the same. */
+static raffia_status open_peer(struct bench *bench)
+{
+    raffia_status status = cuda_peer_open(bench->device.device, &bench->peer);
+    if (status != RAFFIA_ERROR_UNSUPPORTED)
+        return status;
+    snprintf(bench->no_peer, sizeof bench->no_peer, "%s", raffia_last_error());
+    return RAFFIA_OK;
+}
+
 static raffia_status run(struct bench *bench)
 {
     raffia_status status = choose_sizes(bench);
     if (!status)
         status = pair_load_make(bench->pool_bytes, bench->plan->pairs, &bench->load);
-    /* A device without a peer is measured all the same. */
-    if (!status && cuda_peer_open(bench->device.device, &bench->peer))
-        bench->peer = NULL;
+    if (!status)
+        status = open_peer(bench);
     if (!status)
         status = make_rows(bench);
     /* The first round warms up and is dropped. */

@@ -2,15 +2,13 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "driver/cuda/cuda_api.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
-/* From the CUDA driver API's documentation (cuda.h). */
-#define CUDA_SUCCESS                   0
-#define CUDA_ERROR_OUT_OF_MEMORY       2
+/* CU_MEMPOOL_ATTR_RELEASE_THRESHOLD of cuda.h; the library itself has no use for it. */
 #define MEMPOOL_ATTR_RELEASE_THRESHOLD 4
-#define HOST_ALLOC_PORTABLE            1u
 
 struct cuda_peer {
     void *library;
@@ -186,7 +184,8 @@ raffia_status cuda_peer_free(struct cuda_peer *peer, void *address)
 
 raffia_status cuda_peer_host_alloc(struct cuda_peer *peer, size_t bytes, void **address_p)
 {
-    return check(peer->host_alloc(address_p, bytes, HOST_ALLOC_PORTABLE), "cuMemHostAlloc");
+    return check(peer->host_alloc(address_p, bytes, CUDA_API_MEMHOSTALLOC_PORTABLE),
+                 "cuMemHostAlloc");
 }
 
 raffia_status cuda_peer_host_free(struct cuda_peer *peer, void *address)
