@@ -27,8 +27,11 @@
  * adaptor does too. Adaptors that only count (limiting, statistics) pass an address on; two of them
  * over the *same* upstream cannot tell each other's blocks apart except where a count would fall
  * below zero, and neither can the resource of a pool and the pool itself, or a binning resource and
- * its bins: put a tracking adaptor on top of each to find such a mistake. A callback resource has
- * its count alone. Whatever is freed by mistake, no resource ends while it has an owner.
+ * its bins. A pool knows its blocks by address alone, not by size: an arena's or a fixed-size
+ * resource's block that starts where the pool's own block starts is taken for that one when it is
+ * freed through the pool, and the memory is then handed out twice. Put a tracking adaptor on top of
+ * each to find such a mistake. A callback resource has its count alone. Whatever is freed by
+ * mistake, no resource ends while it has an owner.
  *
  * **Fork.** A forked child does not own its parent's resources: allocating through one answers
  * #RAFFIA_ERROR_FORKED, freeing and releasing do nothing.
