@@ -8,9 +8,12 @@
 #include "support/fault_loop.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static const struct driver *driver = &host_driver;
@@ -233,6 +236,45 @@ static void a_group_limit_of_reservations_is_named(void **state)
     limited("rsvd.max", "raffia-test/hugetlb.2MB.rsvd.max");
 }
 
+/* Addresses that a thread tries to take, and whether it ever could. */
+struct burglar {
+    void *at;
+    size_t bytes;
+    atomic_bool stop, got_in;
+};
+
+static void *try_the_addresses(void *argument)
+{
+    struct burglar *burglar = argument;
+    while (!atomic_load(&burglar->stop) && !atomic_load(&burglar->got_in))
+        atomic_store(&burglar->got_in, mmap(burglar->at, burglar->bytes, PROT_NONE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+                                            0) == burglar->at);
+    return NULL;
+}
+
+/* Else the undo would wipe out what another thread has mapped there since: its stack, say. */
+static void a_refused_mapping_never_opens_its_addresses(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 3000 };
+    struct driver_chunk_spec spec = host_piece_spec(RAFFIA_PAGE_HUGETLB, (size_t)1 << 20);
+    raffia_fallback_reason reason;
+    driver_chunk chunk;
+    struct burglar burglar = {.bytes = spec.bytes};
+    assert_ok(driver->range_reserve(0, spec.bytes, spec.page_size, &burglar.at));
+    assert_ok(driver->chunk_create(0, &spec, &chunk, &reason));
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, try_the_addresses, &burglar), 0);
+    for (int i = 0; i < ROUNDS && !atomic_load(&burglar.got_in); i++)
+        assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, driver->chunk_map(0, chunk, burglar.at, &reason));
+    atomic_store(&burglar.stop, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_false(atomic_load(&burglar.got_in));
+    assert_ok(driver->chunk_destroy(0, chunk));
+    assert_ok(driver->range_release(0, burglar.at, spec.bytes));
+}
+
 static raffia_status map_and_unmap(void *context)
 {
     struct host_piece piece;
@@ -269,6 +311,7 @@ int main(void)
         cmocka_unit_test_teardown(a_forked_child_writes_without_a_signal, restore),
         cmocka_unit_test_teardown(a_group_limit_is_named_and_raises_no_signal, restore),
         cmocka_unit_test_teardown(a_group_limit_of_reservations_is_named, restore),
+        cmocka_unit_test(a_refused_mapping_never_opens_its_addresses),
         cmocka_unit_test_teardown(every_call_may_fail, restore),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,17 +29,49 @@ static bool fail(struct host_failure *failure, enum host_step step, int error_nu
     return false;
 }
 
-/* The pool's reservation is taken here for hugetlb, and overcommit accounting is asked for all:
- * without MAP_NORESERVE a shortage is an error now rather than a signal later. */
-static bool place(struct host_chunk *chunk, void *at, struct host_failure *failure)
+/*
+ * mmap(2) with MAP_FIXED takes away what was at the addresses before it asks for memory, and where
+ * the memory is refused it leaves them to whoever maps next: the stack of another thread, say, which
+ * an undo would then wipe out. So nothing here may be refused once the old mapping is gone.
+ */
+
+/* A shared hugetlb mapping makes the file's reservation, which outlives it: with that, the mapping
+ * in place asks for nothing more. (The trial counts against ulimit -v while it stands.) */
+static int reserve_hugetlb(int fd, size_t bytes)
 {
-    int sharing = chunk->fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
-    void *base =
-        sys_mmap(at, chunk->spec.bytes, PROT_READ | PROT_WRITE, sharing | MAP_FIXED, chunk->fd, 0);
-    if (base == MAP_FAILED)
+    void *trial = sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (trial == MAP_FAILED)
+        return errno;
+    sys_munmap(trial, bytes);
+    return 0;
+}
+
+/* Files in ordinary pages are charged as they are filled, and mapping them asks for no memory. */
+static bool place_file(const struct host_chunk *chunk, void *at, struct host_failure *failure)
+{
+    const struct driver_chunk_spec *spec = &chunk->spec;
+    const int error_number =
+        spec->kind == RAFFIA_PAGE_HUGETLB ? reserve_hugetlb(chunk->fd, spec->bytes) : 0;
+    if (error_number)
+        return fail(failure, HOST_STEP_MAP, error_number);
+    if (sys_mmap(at, spec->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, chunk->fd, 0) ==
+        MAP_FAILED)
         return fail(failure, HOST_STEP_MAP, errno);
-    assert(base == at);
     return true;
+}
+
+/* The reserved addresses are private and anonymous already. A kernel that counts every promise
+ * (vm.overcommit_memory 2) refuses here; the others leave it to the check of the room. */
+static bool place_anonymous(const struct host_chunk *chunk, void *at, struct host_failure *failure)
+{
+    if (sys_mprotect(at, chunk->spec.bytes, PROT_READ | PROT_WRITE))
+        return fail(failure, HOST_STEP_MAP, errno);
+    return true;
+}
+
+static bool place(const struct host_chunk *chunk, void *at, struct host_failure *failure)
+{
+    return chunk->fd >= 0 ? place_file(chunk, at, failure) : place_anonymous(chunk, at, failure);
 }
 
 /* What the kernel must know before the first touch. */

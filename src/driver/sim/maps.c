@@ -49,14 +49,9 @@ static void scribble(const struct driver_chunk *chunk, char *at)
 static raffia_status put_memory_at(struct driver_chunk *chunk, void *at)
 {
     if (sys_mmap(at, chunk->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-                 chunk->fd, (off_t)chunk->offset) == MAP_FAILED) {
-        raffia_status status =
-            core_error_errno(core_status_of_errno(errno), errno,
-                             "sim: cannot map a chunk of %zu bytes at %p", chunk->bytes, at);
-        /* A failed MAP_FIXED may have taken away what was there. */
-        (void)sim_make_bare(at, chunk->bytes);
-        return status;
-    }
+                 chunk->fd, (off_t)chunk->offset) == MAP_FAILED)
+        return core_error_errno(core_status_of_errno(errno), errno,
+                                "sim: cannot map a chunk of %zu bytes at %p", chunk->bytes, at);
     if (chunk->stale)
         scribble(chunk, at);
     chunk->stale = false;

@@ -41,9 +41,10 @@ static char *mapping_start(char *address, size_t bytes)
  * it, elsewhere. */
 static void *map_usable(const struct sim_device *device, char *start, size_t usable)
 {
-    bool hidden = device->config.cpu_inaccessible;
-    return sys_mmap(hidden ? NULL : start, usable, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (hidden ? 0 : MAP_FIXED), -1, 0);
+    if (device->config.cpu_inaccessible)
+        return sys_mmap(NULL, usable, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return sys_mprotect(start, usable, PROT_READ | PROT_WRITE) ? MAP_FAILED : start;
 }
 
 /* *real_p is where the CPU finds the block. */
