@@ -21,6 +21,7 @@ static const char documentation[] =
     "  lifo64    64 blocks of 2 to 64 MiB and their frees backwards, 15,625 times\n"
     "  mix80     1,000,000 operations, 256 B to 256 MiB, 80 % of the range kept full\n"
     "  small80   the same up to 4 MiB: some 30,000 live blocks\n"
+    "  tiny80    the same up to 16 KiB, 80 % of 128 MiB: some 28,000 live blocks\n"
     "  mt1, mt2  500,000 operations a thread up to 16 MiB, in one and in two threads\n\n"
     "Rows, in seconds for one operation (an allocation or a free), one sample a pass:\n"
     "  LOAD.pool   raffia_pool_alloc() and raffia_pool_free(), by address\n"

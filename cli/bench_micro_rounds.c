@@ -56,7 +56,8 @@ static raffia_status make_pool(raffia_pool **pool_p)
 
 static raffia_status make_space(struct space **space_p)
 {
-    const struct space_options options = {WORKLOAD_RANGE_BYTES, GRANULE_BYTES};
+    const struct space_options options = {
+        .range_bytes = WORKLOAD_RANGE_BYTES, .granule = GRANULE_BYTES, .slabs = true};
     raffia_status status = space_create(&options, space_p);
     return status ? status : space_add(*space_p, 0, WORKLOAD_RANGE_BYTES);
 }

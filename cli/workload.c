@@ -12,7 +12,8 @@
 #define GRANULE_BYTES 256u
 
 const struct workload workloads[] = {
-    {"pairs", 0}, {"lifo1", 0}, {"lifo64", 0}, {"mix80", 0}, {"small80", 0}, {"mt1", 1}, {"mt2", 2},
+    {"pairs", 0},   {"lifo1", 0},  {"lifo64", 0}, {"mix80", 0},
+    {"small80", 0}, {"tiny80", 0}, {"mt1", 1},    {"mt2", 2},
 };
 const size_t workload_count = sizeof workloads / sizeof *workloads;
 
@@ -183,8 +184,11 @@ raffia_status workload_make(const struct workload *workload, unsigned thread, st
                                 900 + (uint64_t)thread};
         return make_mix(&mix, trace);
     }
-    const bool small = strcmp(workload->name, "small80") == 0;
-    const struct mix mix = {1000000, small ? (uint64_t)4 << 20 : (uint64_t)256 << 20, range,
-                            small ? 25 : 22};
-    return make_mix(&mix, trace);
+    static const struct mix mix80 = {1000000, (uint64_t)256 << 20, WORKLOAD_RANGE_BYTES, 22};
+    static const struct mix small80 = {1000000, (uint64_t)4 << 20, WORKLOAD_RANGE_BYTES, 25};
+    static const struct mix tiny80 = {1000000, (uint64_t)16 << 10, (size_t)128 << 20, 26};
+    return make_mix(strcmp(workload->name, "small80") == 0  ? &small80
+                    : strcmp(workload->name, "tiny80") == 0 ? &tiny80
+                                                            : &mix80,
+                    trace);
 }

@@ -7,6 +7,7 @@
  *   mix80    1,000,000 operations, 256 B to 256 MiB on a logarithmic scale: blocks are added until
  *            80 % of 16 GiB would be exceeded, then victims are drawn until the next one fits
  *   small80  the same up to 4 MiB
+ *   tiny80   the same up to 16 KiB, 80 % of 128 MiB of the range
  *   mt1, mt2 500,000 operations for each of one or two threads, as mix80 but up to 16 MiB and in an
  *            equal share of the 16 GiB
  *

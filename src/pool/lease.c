@@ -67,7 +67,7 @@ static bool borrow(struct raffia_pool *pool, struct pool_arenas *arenas, struct 
 
 static bool has_space(const struct raffia_pool *pool, struct pool_arena *arena)
 {
-    const struct space_options options = {pool->range_bytes, pool->granule};
+    const struct space_options options = pool_space_options(pool);
     return arena->space || !space_create(&options, &arena->space);
 }
 

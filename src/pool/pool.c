@@ -156,7 +156,7 @@ static raffia_status reserve_range(struct raffia_pool *pool, raffia_fallback_rea
 
 static raffia_status make_bookkeeping(struct raffia_pool *pool, const struct pool_plan *plan)
 {
-    const struct space_options options = {pool->range_bytes, pool->granule};
+    const struct space_options options = pool_space_options(pool);
     pool->name = core_strdup(plan->name ? plan->name : "pool");
     pool->slots = pool->name ? core_calloc(pool->slot_count, sizeof *pool->slots) : NULL;
     char maximum[CORE_SIZE_TEXT_MAX];

@@ -194,6 +194,13 @@ static inline bool pool_is_spared(const struct raffia_pool *pool, size_t slot,
     return spared && slot >= pool_first_slot(pool, spared) && slot < pool_end_slot(pool, spared);
 }
 
+/* Guards lie behind blocks, which are then larger than what is small. */
+static inline struct space_options pool_space_options(const struct raffia_pool *pool)
+{
+    return (struct space_options){
+        .range_bytes = pool->range_bytes, .granule = pool->granule, .slabs = !pool->guard_bytes};
+}
+
 /* ---- entering (pool.c) ---------------------------------------------------------------------- */
 
 /* NULL is not. */

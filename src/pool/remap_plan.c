@@ -41,7 +41,7 @@ static size_t survey(struct raffia_pool *pool, size_t budget)
     size_t idle = 0, used = 0;
     for (size_t i = 0; i < pool->slot_count; i++)
         view[i] = (unsigned char)look(pool, i);
-    space_walk(pool->space, mark_idle, pool);
+    space_walk_places(pool->space, mark_idle, pool);
     for (size_t i = 0; i < pool->slot_count; i++) {
         idle += view[i] == REMAP_IDLE;
         used += view[i] == REMAP_USED;
@@ -197,7 +197,7 @@ static bool search_all(struct search *search, const struct space_request *reques
     if (!core_align_up(request->bytes, pool->granule, &search->bytes) ||
         search->bytes > pool->range_bytes)
         return false;
-    space_walk(pool->space, visit, search);
+    space_walk_places(pool->space, visit, search);
     search_window(search, pool->range_bytes);
     return true;
 }

@@ -81,7 +81,7 @@ bool pool_find_window(struct raffia_pool *pool, const struct space_request *requ
     if (!core_align_up(request->bytes, pool->granule, &search.bytes) ||
         search.bytes > pool->range_bytes)
         return false;
-    space_walk(pool->space, visit, &search);
+    space_walk_places(pool->space, visit, &search);
     search_window(&search, pool->range_bytes);
     if (!search.found)
         return false;

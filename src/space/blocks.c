@@ -3,7 +3,7 @@
  */
 #include "core/checked.h"
 #include "core/error.h"
-#include "space/index.h"
+#include "space/slab.h"
 
 /* The stretch for a request without alignment: the first of the own class in its lowest zone if it
  * is large enough, else the first of the next class that has any, in its lowest zone. */
@@ -85,6 +85,22 @@ static inline __attribute__((always_inline)) raffia_status take(struct space *sp
     return RAFFIA_OK;
 }
 
+raffia_status space_cut_place(struct space *space, struct space_place *place, uint32_t units)
+{
+    raffia_status status = space_records_reserve(space, SPACE_RESERVE_MAX);
+    if (status)
+        return status;
+    if (place->offset > space_at(space, place->link)->offset) {
+        const space_link front = place->link;
+        space_cell_remove(space, front);
+        place->link = space_records_split(space, front, place->offset);
+        space_cell_insert(space, front);
+        space_cell_insert(space, place->link);
+    }
+    cut(space, place->link, units);
+    return RAFFIA_OK;
+}
+
 /* Any request: aligned beyond the granule, or placed. */
 static __attribute__((noinline)) raffia_status
 take_placed(struct space *space, const struct space_request *request, space_link *link_p)
@@ -100,17 +116,9 @@ take_placed(struct space *space, const struct space_request *request, space_link
         search.alignment = 1;
     if (!space_find_place(space, &search, &place))
         return RAFFIA_ERROR_OUT_OF_MEMORY;
-    raffia_status status = space_records_reserve(space, SPACE_RESERVE_MAX);
+    raffia_status status = space_cut_place(space, &place, search.units);
     if (status)
         return status;
-    if (place.offset > space_at(space, place.link)->offset) {
-        const space_link front = place.link;
-        space_cell_remove(space, front);
-        place.link = space_records_split(space, front, place.offset);
-        space_cell_insert(space, front);
-        space_cell_insert(space, place.link);
-    }
-    cut(space, place.link, search.units);
     hold(space, place.link, slack_of(space, search.units, request->bytes));
     *link_p = place.link;
     return RAFFIA_OK;
@@ -128,17 +136,57 @@ static raffia_status __attribute__((cold)) refuse_request(const struct space_req
                       (unsigned)request->placement);
 }
 
+static inline void hand_out_slot(struct space *space, struct space_slab *slab, size_t bytes,
+                                 struct space_block *block)
+{
+    const uint32_t slot = space_slot_take(space, slab, bytes);
+    block->handle = space_slot_handle(slab, slot);
+    block->offset = (size_t)space_slot_unit(slab, slot) << space->granule_shift;
+    block->bytes = (size_t)slab->slot_units << space->granule_shift;
+    block->requested = bytes;
+    block->state = SPACE_HELD;
+}
+
+static inline bool take_slot(struct space *space, size_t bytes, struct space_block *block)
+{
+    const uint32_t class = space_slab_class_of(space_units(space, bytes));
+    struct space_slab *slab = space->slabs.classes[class].open;
+    if (__builtin_expect(!slab, 0) && !(slab = space_slab_for(space, class)))
+        return false;
+    hand_out_slot(space, slab, bytes, block);
+    return true;
+}
+
+/* Before a request is refused: a slot that is larger than it should be. */
+static raffia_status __attribute__((cold))
+take_any_slot(struct space *space, size_t bytes, struct space_block *block)
+{
+    struct space_slab *slab =
+        space_slab_above(space, space_slab_class_of(space_units(space, bytes)));
+    if (!slab)
+        return RAFFIA_ERROR_OUT_OF_MEMORY;
+    hand_out_slot(space, slab, bytes, block);
+    return RAFFIA_OK;
+}
+
 raffia_status space_allocate(struct space *space, const struct space_request *request,
                              struct space_block *block)
 {
     if (request->bytes == 0 || (request->alignment & (request->alignment - 1)) ||
         (unsigned)request->placement > SPACE_PLACE_HIGH)
         return refuse_request(request);
+    const bool anywhere =
+        request->alignment <= space->granule && request->placement == SPACE_PLACE_ANY;
+    const bool small = anywhere && request->bytes <= space->slabs.most_bytes;
+    if (small && take_slot(space, request->bytes, block))
+        return RAFFIA_OK;
+    if (request->thorough)
+        space_drain(space);
     space_link link = 0;
-    raffia_status status =
-        request->alignment <= space->granule && request->placement == SPACE_PLACE_ANY
-            ? take(space, request->bytes, request->thorough, &link)
-            : take_placed(space, request, &link);
+    raffia_status status = anywhere ? take(space, request->bytes, request->thorough, &link)
+                                    : take_placed(space, request, &link);
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY && small && request->thorough)
+        return take_any_slot(space, request->bytes, block);
     if (status)
         return status;
     const struct space_record *record = space_at(space, link);
@@ -148,6 +196,17 @@ raffia_status space_allocate(struct space *space, const struct space_request *re
     block->requested = request->bytes;
     block->state = SPACE_HELD;
     return RAFFIA_OK;
+}
+
+/* Frees what is in a slot if it is held and starts at the unit. */
+static inline bool give_slot(struct space *space, struct space_slab *slab, uint32_t unit)
+{
+    const uint32_t slot = space_slot_of(slab, unit);
+    if (slot >= slab->slots || space_slot_unit(slab, slot) != unit ||
+        space_slot_state(slab, slot) != SPACE_HELD)
+        return false;
+    space_slot_give(space, slab, slot);
+    return true;
 }
 
 static inline __attribute__((always_inline)) void give(struct space *space, space_link link)
@@ -165,6 +224,13 @@ static inline __attribute__((always_inline)) void give(struct space *space, spac
 static raffia_status __attribute__((cold)) free_other(struct space *space, space_handle handle)
 {
     const space_link link = space_link_of(space, handle);
+    uint32_t slot;
+    struct space_slab *slab = space_slab_of_handle(space, handle, &slot);
+    if (slab) {
+        space_slot_change(space, slab, slot, space_slot_slack(slab, slot), SPACE_HELD);
+        space_slot_give(space, slab, slot);
+        return RAFFIA_OK;
+    }
     if (!link)
         return core_error(RAFFIA_ERROR_BAD_ADDRESS,
                           "cannot free the block %#llx: there is none, or it was freed before",
@@ -188,7 +254,13 @@ raffia_status space_free_held(struct space *space, size_t offset, size_t *bytes_
 {
     if (offset >= space->range_bytes || (offset & (space->granule - 1)))
         return RAFFIA_ERROR_BAD_ADDRESS;
-    const space_link link = space_lookup_find(space, (uint32_t)(offset >> space->granule_shift));
+    const uint32_t unit = (uint32_t)(offset >> space->granule_shift);
+    struct space_slab *slab = space_slab_at(space, unit);
+    if (slab) {
+        *bytes_p = (size_t)slab->slot_units << space->granule_shift;
+        return give_slot(space, slab, unit) ? RAFFIA_OK : RAFFIA_ERROR_BAD_ADDRESS;
+    }
+    const space_link link = space_lookup_find(space, unit);
     const struct space_record *record = space_at(space, link);
     if (space_state_of(record) != SPACE_HELD) /* the dummy is not */
         return RAFFIA_ERROR_BAD_ADDRESS;

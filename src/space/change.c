@@ -3,37 +3,32 @@
  */
 #include "core/checked.h"
 #include "core/error.h"
-#include "space/index.h"
+#include "space/slab.h"
+
+/* A block of its own, or one in a slab. */
+struct target {
+    space_link link; /* 0: in a slab */
+    struct space_slab *slab;
+    uint32_t slot;
+};
 
 static raffia_status find_block(const struct space *space, space_handle handle, const char *verb,
-                                space_link *link_p)
+                                struct target *target)
 {
-    *link_p = space_link_of(space, handle);
-    if (*link_p)
+    target->link = space_link_of(space, handle);
+    target->slab = target->link ? NULL : space_slab_of_handle(space, handle, &target->slot);
+    if (target->link || target->slab)
         return RAFFIA_OK;
     return core_error(RAFFIA_ERROR_BAD_ADDRESS,
                       "cannot %s the block %#llx: there is none, or it was freed before", verb,
                       (unsigned long long)handle);
 }
 
-/* Adds the block to, or takes it out of, what is counted of its state. What is held is what
- * remains, but for its slack. */
+/* Adds the block to, or takes it out of, what is counted of its state. */
 static void account(struct space *space, const struct space_record *block, bool in)
 {
-    const uint64_t units = in ? block->units : (uint64_t)0 - block->units;
-    switch (space_state_of(block)) {
-    case SPACE_HELD:
-        space->slack_bytes += in ? block->slack : (uint64_t)0 - block->slack;
-        break;
-    case SPACE_CACHED:
-        space->cached_units += units;
-        break;
-    case SPACE_PENDING:
-        space->pending_units += units;
-        break;
-    default:
-        break;
-    }
+    const uint64_t units = block->units, slack = block->slack;
+    space_count_state(space, space_state_of(block), in ? units : 0 - units, in ? slack : 0 - slack);
 }
 
 void space_change_state(struct space *space, space_link link, enum space_state state)
@@ -46,28 +41,38 @@ void space_change_state(struct space *space, space_link link, enum space_state s
 
 raffia_status space_set_state(struct space *space, space_handle handle, enum space_state state)
 {
-    space_link link;
-    raffia_status status = find_block(space, handle, "change", &link);
+    struct target target;
+    raffia_status status = find_block(space, handle, "change", &target);
     if (status)
         return status;
     if (state == SPACE_FREE || (unsigned)state >= SPACE_STATES)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "a block cannot be put into state %u",
                           (unsigned)state);
-    space_change_state(space, link, state);
+    if (target.slab)
+        space_slot_change(space, target.slab, target.slot,
+                          space_slot_slack(target.slab, target.slot), state);
+    else
+        space_change_state(space, target.link, state);
     return RAFFIA_OK;
 }
 
 raffia_status space_reuse(struct space *space, space_handle handle, size_t requested)
 {
-    space_link link;
-    raffia_status status = find_block(space, handle, "hand out", &link);
+    struct target target;
+    raffia_status status = find_block(space, handle, "hand out", &target);
     if (status)
         return status;
-    struct space_record *block = space_at(space, link);
-    const size_t bytes = (size_t)block->units << space->granule_shift;
+    struct space_record *block = space_at(space, target.link);
+    const size_t units = target.slab ? target.slab->slot_units : block->units;
+    const size_t bytes = units << space->granule_shift;
     if (requested == 0 || requested > bytes || bytes - requested > UINT32_MAX)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "a block of %zu bytes cannot be handed out for %zu", bytes, requested);
+    if (target.slab) {
+        space_slot_change(space, target.slab, target.slot, (uint32_t)(bytes - requested),
+                          SPACE_HELD);
+        return RAFFIA_OK;
+    }
     account(space, block, false);
     block->slack = (uint32_t)(bytes - requested);
     space_put_state(block, SPACE_HELD);
@@ -108,23 +113,42 @@ static bool has_room_behind(const struct space *space, const struct space_record
     return space_state_of(behind) == SPACE_FREE && behind->units >= units;
 }
 
+static raffia_status refuse_growth(size_t bytes, size_t requested)
+{
+    return core_error(RAFFIA_ERROR_OUT_OF_MEMORY,
+                      "a block of %zu bytes cannot grow to %zu: there is too little free space "
+                      "behind it",
+                      bytes, requested);
+}
+
+/* A slot stays as large as it is. */
+static raffia_status resize_slot(struct space *space, const struct target *target, size_t requested)
+{
+    struct space_slab *slab = target->slab;
+    const size_t bytes = (size_t)slab->slot_units << space->granule_shift;
+    if (requested > bytes)
+        return refuse_growth(bytes, requested);
+    space_slot_change(space, slab, target->slot, (uint32_t)(bytes - requested),
+                      space_slot_state(slab, target->slot));
+    return RAFFIA_OK;
+}
+
 raffia_status space_resize(struct space *space, space_handle handle, size_t requested)
 {
-    space_link link;
-    raffia_status status = find_block(space, handle, "resize", &link);
+    struct target target;
+    raffia_status status = find_block(space, handle, "resize", &target);
     if (status)
         return status;
     if (requested == 0)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "a block cannot be resized to 0 bytes");
+    if (target.slab)
+        return resize_slot(space, &target, requested);
+    const space_link link = target.link;
     const uint32_t old = space_at(space, link)->units;
-    const size_t old_bytes = (size_t)old << space->granule_shift;
     const bool possible = requested <= space->range_bytes;
     const uint32_t units = possible ? space_units(space, requested) : 0;
     if (!possible || (units > old && !has_room_behind(space, space_at(space, link), units - old)))
-        return core_error(RAFFIA_ERROR_OUT_OF_MEMORY,
-                          "a block of %zu bytes cannot grow to %zu: there is too little free space "
-                          "behind it",
-                          old_bytes, requested);
+        return refuse_growth((size_t)old << space->granule_shift, requested);
     if (units < old) {
         status = space_records_reserve(space, 1);
         if (status)

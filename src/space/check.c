@@ -4,15 +4,15 @@
  */
 #include "core/checked.h"
 #include "core/error.h"
-#include "space/index.h"
+#include "space/slab.h"
 
 #define DAMAGED(...) core_error(RAFFIA_ERROR_CORRUPT, "the space is damaged: " __VA_ARGS__)
 
 /* What the list by offset says there is. */
 struct census {
-    uint32_t records, absent, free, largest;
+    uint32_t records, absent, free, largest, slabs;
     size_t blocks;
-    uint64_t units[SPACE_STATES + 1], slack;
+    uint64_t units[SPACE_STATES + 2], slack;
 };
 
 static bool is_block(const struct space_record *record)
@@ -31,7 +31,7 @@ static raffia_status check_chain(const struct space *space, uint32_t slot, size_
         if (*blocks_p >= space->blocks)
             return DAMAGED("its table holds more entries than the %zu blocks", space->blocks);
         const struct space_record *record = space_at(space, link);
-        if (!is_block(record) || space_slot_of(space, record->offset) != &space->slots[slot])
+        if (!is_block(record) || space_table_slot(space, record->offset) != &space->slots[slot])
             return DAMAGED("what starts at unit %u has no place in slot %u of its table",
                            record->offset, slot);
         ++*blocks_p;
@@ -91,15 +91,29 @@ static raffia_status check_record(const struct space *space, space_link link)
         return DAMAGED("the record at unit %u is of nothing", record->offset);
     if ((uint64_t)record->offset + record->units > space->range_units)
         return DAMAGED("%u units at unit %u lie outside of it", record->units, record->offset);
-    if (state > SPACE_ABSENT)
+    if (state > SPACE_SLAB)
         return DAMAGED("the record at unit %u is in state %u", record->offset, (unsigned)state);
     if ((record->ring.next != 0) != (state == SPACE_FREE) ||
         (state == SPACE_ABSENT && record->ring.previous))
         return DAMAGED("the record at unit %u, in state %u, has a wrong place in a ring",
                        record->offset, (unsigned)state);
     raffia_status status = check_neighbours(space, link);
-    return !status && state != SPACE_FREE && state != SPACE_ABSENT ? check_block(space, link)
-                                                                   : status;
+    if (!status && state == SPACE_SLAB && !space_slab_at(space, record->offset))
+        return DAMAGED("there is no slab at unit %u", record->offset);
+    return !status && is_block(record) ? check_block(space, link) : status;
+}
+
+/* What a slab has no block in is free space. */
+static void count_slots(struct census *census, const struct space_slab *slab)
+{
+    census->slabs++;
+    for (uint32_t i = 0; i < slab->slots; i++) {
+        const enum space_state state = space_slot_state(slab, i);
+        census->units[SPACE_FREE] -= state == SPACE_FREE ? 0 : slab->slot_units;
+        census->units[state] += state == SPACE_FREE ? 0 : slab->slot_units;
+        census->slack += state == SPACE_HELD ? space_slot_slack(slab, i) : 0;
+    }
+    census->units[SPACE_FREE] += SPACE_SLAB_UNITS;
 }
 
 static void count(struct census *census, const struct space_record *record)
@@ -113,7 +127,7 @@ static void count(struct census *census, const struct space_record *record)
         census->largest = record->units > census->largest ? record->units : census->largest;
     census->free += state == SPACE_FREE;
     census->absent += state == SPACE_ABSENT;
-    census->blocks += state != SPACE_FREE && state != SPACE_ABSENT;
+    census->blocks += is_block(record);
 }
 
 static raffia_status check_list(const struct space *space, struct census *census)
@@ -135,6 +149,8 @@ static raffia_status check_list(const struct space *space, struct census *census
         if (status || link == space->wall)
             return status;
         count(census, record);
+        if (space_state_of(record) == SPACE_SLAB)
+            count_slots(census, space_slab_at(space, record->offset));
         previous = link;
     }
 }
@@ -218,7 +234,7 @@ static raffia_status check_counters(const struct space *space, const struct cens
         space->cached_units == census->units[SPACE_CACHED] &&
         space->pending_units == census->units[SPACE_PENDING] &&
         space->slack_bytes == census->slack && space->blocks == census->blocks &&
-        space->absent_records == census->absent)
+        space->absent_records == census->absent && space->slabs.count == census->slabs)
         return RAFFIA_OK;
     return DAMAGED(
         "its counters (%zu units free of %zu, %zu blocks) differ from what it holds (%zu "
@@ -230,7 +246,9 @@ static raffia_status check_counters(const struct space *space, const struct cens
 raffia_status space_check(struct space *space)
 {
     struct census census = {0};
-    raffia_status status = check_table(space);
+    raffia_status status = space_slabs_check(space);
+    if (!status)
+        status = check_table(space);
     if (!status)
         status = check_list(space, &census);
     if (!status)

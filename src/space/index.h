@@ -58,6 +58,7 @@ struct space_ring {
 
 /* What a record describes, besides enum space_state. */
 #define SPACE_ABSENT     ((enum space_state)SPACE_STATES)
+#define SPACE_SLAB       ((enum space_state)(SPACE_STATES + 1)) /* slab.h */
 #define SPACE_STATE_BITS 3u
 #define SPACE_STATE_MASK ((1u << SPACE_STATE_BITS) - 1)
 
@@ -72,6 +73,29 @@ struct space_record {
     uint32_t slack; /* of a block: bytes that were not asked for */
     uint32_t tag;   /* state in the low bits; above them the generation, which rises when
                        a block is freed: old handles turn stale */
+};
+
+/* Sizes up to 64 units. */
+#define SPACE_SLAB_CLASSES 21u
+
+struct space_slab;
+
+struct space_slab_class {
+    struct space_slab *open; /* a ring of those with a free slot */
+    uint32_t slabs;
+    uint32_t patience; /* requests to do without before one is made */
+};
+
+struct space_slabs {
+    struct space_slab **table; /* by offset */
+    uint32_t end_unit;         /* there are none at or behind this unit */
+    uint32_t count, empty;
+    uint32_t births;
+    bool allowed;
+    uint64_t slot_units, used_units; /* in all slots, and in those that are taken */
+    size_t most_bytes;               /* larger blocks are not for them; 0: there are none yet */
+    size_t blocks;
+    struct space_slab_class classes[SPACE_SLAB_CLASSES];
 };
 
 struct space {
@@ -101,6 +125,7 @@ struct space {
     uint32_t record_capacity;
     uint32_t absent_records; /* the wall is not counted */
     void *words_block;       /* what `words` was allocated as */
+    struct space_slabs slabs;
 
     space_handle finger; /* a block near the last one that was looked for by what it contains */
 };
@@ -115,7 +140,8 @@ static inline uint32_t space_units(const struct space *space, size_t bytes)
 static inline size_t space_count_free(const struct space *space)
 {
     /* The wall is neither. */
-    return space->record_count - space->spare_count - 1 - space->absent_records - space->blocks;
+    return space->record_count - space->spare_count - 1 - space->absent_records - space->blocks -
+           space->slabs.count;
 }
 
 /* ---- records and rings ---------------------------------------------------------------------- */
@@ -228,7 +254,7 @@ static inline void space_cell_remove(struct space *space, space_link link)
 /* ---- lookup.c: blocks by offset ------------------------------------------------------------- */
 
 /* Fibonacci hashing, or the identity where there is a slot for each unit. */
-static inline space_link *space_slot_of(const struct space *space, uint32_t unit)
+static inline space_link *space_table_slot(const struct space *space, uint32_t unit)
 {
     return &space->slots[unit * space->slot_factor >> space->slot_shift];
 }
@@ -236,14 +262,14 @@ static inline space_link *space_slot_of(const struct space *space, uint32_t unit
 /* The block is in no ring, so it has the place for the link of a chain. */
 static inline void space_lookup_insert(struct space *space, space_link link, uint32_t unit)
 {
-    space_link *slot = space_slot_of(space, unit);
+    space_link *slot = space_table_slot(space, unit);
     space_ring_at(space, link)->previous = *slot;
     *slot = link;
 }
 
 static inline void space_lookup_remove(struct space *space, space_link link, uint32_t unit)
 {
-    space_link *at = space_slot_of(space, unit);
+    space_link *at = space_table_slot(space, unit);
     while (__builtin_expect(*at != link, 0))
         at = &space_ring_at(space, *at)->previous;
     *at = space_ring_at(space, link)->previous;
@@ -253,7 +279,7 @@ static inline void space_lookup_remove(struct space *space, space_link link, uin
 /* The block that starts at a unit, or 0. */
 static inline space_link space_lookup_find(const struct space *space, uint32_t unit)
 {
-    space_link link = *space_slot_of(space, unit);
+    space_link link = *space_table_slot(space, unit);
     while (link && __builtin_expect(space_at(space, link)->offset != unit, 0))
         link = space_ring_at(space, link)->previous;
     return link;
@@ -353,10 +379,36 @@ space_link space_find_in_class(const struct space *space, uint32_t units, bool t
 
 uint32_t space_find_largest(const struct space *space);
 
+/* ---- blocks.c ------------------------------------------------------------------------------- */
+
+/* Cuts a place out of the free stretch that has it; the record, its link then, is in no ring and
+ * free still. OUT_OF_HOST_MEMORY. */
+raffia_status space_cut_place(struct space *space, struct space_place *place, uint32_t units);
+
 /* ---- change.c ------------------------------------------------------------------------------- */
 
 /* Changes the state of a block, and what is counted of it. */
 void space_change_state(struct space *space, space_link link, enum space_state state);
+
+/* Adds a block to what is counted of its state; or, with both negated, takes it out. What is held
+ * is what remains, but for its slack. */
+static inline void space_count_state(struct space *space, enum space_state state, uint64_t units,
+                                     uint64_t slack)
+{
+    switch (state) {
+    case SPACE_HELD:
+        space->slack_bytes += slack;
+        break;
+    case SPACE_CACHED:
+        space->cached_units += units;
+        break;
+    case SPACE_PENDING:
+        space->pending_units += units;
+        break;
+    default:
+        break;
+    }
+}
 
 /* ---- query.c -------------------------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@ static void insert_all(struct space *space)
     for (space_link link = space_at(space, space->wall)->next; link != space->wall;
          link = space_at(space, link)->next) {
         const struct space_record *record = space_at(space, link);
-        if (record->ring.next == 0 && space_state_of(record) != SPACE_ABSENT)
+        if (record->ring.next == 0 && space_state_of(record) < SPACE_STATES)
             space_lookup_insert(space, link, record->offset);
     }
 }
@@ -49,16 +49,30 @@ static bool contains(const struct space *space, space_link link, uint32_t unit)
     return unit - space_at(space, link)->offset < space_at(space, link)->units;
 }
 
-/* A block that is alive is in the list; and records next to it. */
+/* A block or a slab that is alive is in the list; and records next to it. */
+static bool is_lasting(const struct space *space, space_link link)
+{
+    const enum space_state state = space_state_of(space_at(space, link));
+    return state != SPACE_FREE && state != SPACE_ABSENT;
+}
+
 static void put_finger(struct space *space, space_link link)
 {
-    for (int i = 0; i < 2; i++, link = space_at(space, link)->previous) {
-        const enum space_state state = space_state_of(space_at(space, link));
-        if (state != SPACE_FREE && state != SPACE_ABSENT) {
+    for (int i = 0; i < 2; i++, link = space_at(space, link)->previous)
+        if (is_lasting(space, link)) {
             space->finger = space_handle_of(space, link);
             return;
         }
-    }
+}
+
+/* Where it was put, or the wall. */
+static space_link find_finger(const struct space *space)
+{
+    const space_link link = (space_link)space->finger;
+    return space_is_record(space, link) && is_lasting(space, link) &&
+                   space_handle_of(space, link) == space->finger
+               ? link
+               : space->wall;
 }
 
 /*
@@ -67,10 +81,8 @@ static void put_finger(struct space *space, space_link link)
  */
 space_link space_lookup_below(struct space *space, uint32_t unit)
 {
-    space_link finger = space_link_of(space, space->finger);
+    space_link finger = find_finger(space);
     space_link up = space_at(space, space->wall)->next, down = space->wall;
-    if (!finger)
-        finger = down;
     const bool upward = space_at(space, finger)->offset <= unit;
     while (!contains(space, up, unit) && !contains(space, down, unit) &&
            !contains(space, finger, unit)) {

@@ -3,7 +3,7 @@
  */
 #include "core/checked.h"
 #include "core/error.h"
-#include "space/index.h"
+#include "space/slab.h"
 
 void space_describe(const struct space *space, space_link link, struct space_block *block)
 {
@@ -23,7 +23,14 @@ raffia_status space_find(struct space *space, size_t offset, struct space_block 
 {
     if (offset >= space->range_bytes || !core_is_aligned(offset, space->granule))
         return RAFFIA_ERROR_BAD_ADDRESS;
-    const space_link link = space_lookup_find(space, (uint32_t)(offset >> space->granule_shift));
+    const uint32_t unit = (uint32_t)(offset >> space->granule_shift);
+    const struct space_slab *slab = space_slab_at(space, unit);
+    if (slab) {
+        space_slab_describe(space, slab, unit, block);
+        return block->state != SPACE_FREE && block->offset == offset ? RAFFIA_OK
+                                                                     : RAFFIA_ERROR_BAD_ADDRESS;
+    }
+    const space_link link = space_lookup_find(space, unit);
     const enum space_state state = space_state_of(space_at(space, link));
     if (state == SPACE_FREE || state == SPACE_ABSENT) /* the dummy is free */
         return RAFFIA_ERROR_BAD_ADDRESS;
@@ -34,8 +41,13 @@ raffia_status space_find(struct space *space, size_t offset, struct space_block 
 raffia_status space_containing(struct space *space, size_t offset, struct space_block *block)
 {
     if (offset < space->range_bytes) {
-        const space_link link =
-            space_lookup_below(space, (uint32_t)(offset >> space->granule_shift));
+        const uint32_t unit = (uint32_t)(offset >> space->granule_shift);
+        const struct space_slab *slab = space_slab_at(space, unit);
+        if (slab) {
+            space_slab_describe(space, slab, unit, block);
+            return RAFFIA_OK;
+        }
+        const space_link link = space_lookup_below(space, unit);
         if (space_state_of(space_at(space, link)) != SPACE_ABSENT) {
             space_describe(space, link, block);
             return RAFFIA_OK;
@@ -51,6 +63,7 @@ bool space_is_free(struct space *space, size_t offset, size_t bytes)
         return true;
     if (offset >= space->range_bytes)
         return false;
+    space_drain(space);
     /* Free neighbours are merged, so free space is all of one stretch or not all free. */
     const struct space_record *record =
         space_at(space, space_lookup_below(space, (uint32_t)(offset >> space->granule_shift)));
@@ -62,6 +75,7 @@ bool space_is_free(struct space *space, size_t offset, size_t bytes)
 void space_query(struct space *space, struct space_stats *stats)
 {
     const unsigned shift = space->granule_shift;
+    space_drain(space);
     const uint64_t held =
         space->present_units - space->free_units - space->cached_units - space->pending_units;
     *stats = (struct space_stats){
@@ -69,7 +83,7 @@ void space_query(struct space *space, struct space_stats *stats)
         .free_bytes = (size_t)space->free_units << shift,
         .largest_free = (size_t)space_find_largest(space) << shift,
         .free_blocks = space_count_free(space),
-        .blocks = space->blocks,
+        .blocks = space->blocks + space->slabs.blocks,
         .state_bytes = {[SPACE_FREE] = (size_t)space->free_units << shift,
                         [SPACE_HELD] = (size_t)held << shift,
                         [SPACE_CACHED] = (size_t)space->cached_units << shift,
@@ -78,15 +92,58 @@ void space_query(struct space *space, struct space_stats *stats)
     };
 }
 
-void space_walk(struct space *space, space_visitor visitor, void *context)
+static bool walk_slab(const struct space *space, const struct space_slab *slab,
+                      space_visitor visitor, void *context)
+{
+    const uint32_t end = slab->offset + SPACE_SLAB_UNITS;
+    struct space_block block;
+    for (uint32_t unit = slab->offset; unit < end;
+         unit = (uint32_t)((block.offset + block.bytes) >> space->granule_shift)) {
+        space_slab_describe(space, slab, unit, &block);
+        if (!visitor(context, &block))
+            return false;
+    }
+    return true;
+}
+
+static bool visit_slab(const struct space *space, space_link link, space_visitor visitor,
+                       void *context)
 {
     struct space_block block;
-    for (space_link link = space_at(space, space->wall)->next; link != space->wall;
+    space_describe(space, link, &block);
+    block.handle = 0;
+    block.state = SPACE_CACHED;
+    return visitor(context, &block);
+}
+
+static void walk(struct space *space, bool into_slabs, space_visitor visitor, void *context)
+{
+    struct space_block block;
+    bool goes_on = true;
+    for (space_link link = space_at(space, space->wall)->next; goes_on && link != space->wall;
          link = space_at(space, link)->next) {
-        if (space_state_of(space_at(space, link)) == SPACE_ABSENT)
+        const struct space_record *record = space_at(space, link);
+        const enum space_state state = space_state_of(record);
+        if (state == SPACE_ABSENT)
             continue;
-        space_describe(space, link, &block);
-        if (!visitor(context, &block))
-            return;
+        if (state != SPACE_SLAB) {
+            space_describe(space, link, &block);
+            goes_on = visitor(context, &block);
+        } else if (into_slabs) {
+            goes_on = walk_slab(space, space_slab_at(space, record->offset), visitor, context);
+        } else {
+            goes_on = visit_slab(space, link, visitor, context);
+        }
     }
+}
+
+void space_walk(struct space *space, space_visitor visitor, void *context)
+{
+    walk(space, true, visitor, context);
+}
+
+void space_walk_places(struct space *space, space_visitor visitor, void *context)
+{
+    space_drain(space);
+    walk(space, false, visitor, context);
 }

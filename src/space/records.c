@@ -3,7 +3,7 @@
  */
 #include "core/error.h"
 #include "core/memory.h"
-#include "space/index.h"
+#include "space/slab.h"
 
 #include <assert.h>
 #include <string.h>
@@ -84,6 +84,8 @@ raffia_status space_records_extend(struct space *space)
             status = reserve(space, 2 * old);
         if (status)
             return status;
+        if (space->record_capacity >= SPACE_SLAB_RECORDS)
+            space_slabs_start(space);
     }
     use_more(space);
     return RAFFIA_OK;

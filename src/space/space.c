@@ -5,7 +5,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "space/index.h"
+#include "space/slab.h"
 
 /* A block's slack, less than a granule, has 32 bits. */
 #define GRANULE_MAX ((size_t)1 << 32)
@@ -50,6 +50,7 @@ raffia_status space_create(const struct space_options *options, struct space **s
         space_destroy(space);
         return status;
     }
+    space_slabs_allow(space, options);
     *space_p = space;
     return RAFFIA_OK;
 }
@@ -58,6 +59,7 @@ void space_destroy(struct space *space)
 {
     if (!space)
         return;
+    space_slabs_destroy(space);
     core_free(space->words_block);
     core_free(space->spares);
     core_free(space->slots);
@@ -157,6 +159,7 @@ raffia_status space_remove(struct space *space, size_t offset, size_t bytes)
     raffia_status status = check_part(space, offset, bytes, &part);
     if (status)
         return status;
+    space_drain(space);
     const space_link stretch = find_whole(space, &part, SPACE_FREE);
     if (!stretch)
         return core_error(RAFFIA_ERROR_BUSY,

@@ -34,6 +34,7 @@ struct space_options {
     size_t range_bytes; /* end of the offsets; a multiple of the granule, and below 2^32 - 1 of
                            them: 1 TiB of 256 bytes */
     size_t granule;     /* a power of two, at most 4 GiB */
+    bool slabs;         /* small blocks lie in slabs (slab.h), where granule and range allow it */
 };
 
 /* Where in the range an allocation should go. */
@@ -62,9 +63,9 @@ struct space_block {
 struct space_stats {
     size_t present_bytes; /* added and not removed */
     size_t free_bytes;
-    size_t largest_free; /* exact, not the floor of a size class */
-    size_t free_blocks;
-    size_t blocks;                    /* not free */
+    size_t largest_free; /* exact, not the floor of a size class; free slots do not count */
+    size_t free_blocks;  /* those neither */
+    size_t blocks;       /* not free */
     size_t state_bytes[SPACE_STATES]; /* per state; SPACE_FREE is free_bytes */
     size_t requested_bytes;           /* over blocks that are SPACE_HELD */
 };
@@ -98,7 +99,8 @@ raffia_status space_remove(struct space *space, size_t offset, size_t bytes);
  *  - LOW and HIGH look at so many stretches in each eighth of the range, the lowest or highest
  *    first, and take the best of the first eighth that has any.
  * A thorough request looks at all of them, which is linear in stretches of its class, or for an
- * alignment or a placement in all that are as large: it is what to try before giving up.
+ * alignment or a placement in all that are as large: it is what to try before giving up. It also
+ * has slabs without blocks given back first, and takes a slot of a larger class last.
  */
 raffia_status space_allocate(struct space *space, const struct space_request *request,
                              struct space_block *block);
@@ -152,9 +154,13 @@ void space_query(struct space *space, struct space_stats *stats);
 bool space_is_free(struct space *space, size_t offset, size_t bytes);
 
 /* Visits blocks and free stretches in order of offset, until the visitor returns false. Absent
- * parts are passed over. The visitor must not change the space. */
+ * parts are passed over. The visitor must not change the space. Free slots of a slab are free
+ * stretches here, though no request but a small one can have them. */
 typedef bool (*space_visitor)(void *context, const struct space_block *block);
 void space_walk(struct space *space, space_visitor visitor, void *context);
+
+/* The same for who looks for places: a slab is one block, SPACE_CACHED and without a handle. */
+void space_walk_places(struct space *space, space_visitor visitor, void *context);
 
 /* Verifies every invariant. CORRUPT, with a sentence, for the first that does not hold. */
 raffia_status space_check(struct space *space);

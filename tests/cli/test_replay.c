@@ -135,7 +135,7 @@ static void a_failure_that_is_no_refusal_ends_the_run(void **state)
 
 static void the_index_alone_serves_and_refuses(void **state)
 {
-    const struct space_options options = {4096, 256};
+    const struct space_options options = {.range_bytes = 4096, .granule = 256};
     struct space *space;
     struct space_stats stats;
     struct trace trace;

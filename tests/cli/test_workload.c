@@ -29,6 +29,7 @@ static const struct expected {
     {"lifo64", 0, 2000000, 1000000, UINT64_C(0x8892594b05c67f25)},
     {"mix80", 0, 1000000, 500327, UINT64_C(0xe46d7191c27d0393)},
     {"small80", 0, 1000000, 515847, UINT64_C(0x642cacc70e83756b)},
+    {"tiny80", 0, 1000000, 513374, UINT64_C(0x4db038d5b7cb0c8d)},
     {"mt1", 0, 500000, 254569, UINT64_C(0x51caf56c492f8732)},
     {"mt2", 0, 500000, 252373, UINT64_C(0x9a4aa9d330d1382d)},
     {"mt2", 1, 500000, 252246, UINT64_C(0xdd4c9f3eb87ba27b)},

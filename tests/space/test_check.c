@@ -75,7 +75,8 @@ static void damaged_records_are_seen(void **state)
     DAMAGE(s, space_at(s, f.held)->tag, tag_of(s, f.held, SPACE_CACHED), "differ");
     DAMAGE(s, space_at(s, f.held)->tag, tag_of(s, f.held, SPACE_FREE), "no place in slot");
     DAMAGE(s, space_at(s, f.hole)->tag, tag_of(s, f.hole, SPACE_HELD), "wrong place in a ring");
-    DAMAGE(s, space_at(s, f.absent)->tag, SPACE_ABSENT + 1, "state");
+    DAMAGE(s, space_at(s, f.absent)->tag, SPACE_SLAB + 1, "state");
+    DAMAGE(s, space_at(s, f.absent)->tag, SPACE_SLAB, "no slab");
     DAMAGE(s, space_at(s, 0)->offset, 0, "dummy");
     DAMAGE(s, space_at(s, 0)->tag, SPACE_HELD, "dummy");
     space_destroy(s);
@@ -171,7 +172,7 @@ static void a_damaged_table_is_seen(void **state)
     (void)state;
     struct fixture f = make();
     struct space *s = f.space;
-    space_link *taken = space_slot_of(s, 0), *empty = space_slot_of(s, 1);
+    space_link *taken = space_table_slot(s, 0), *empty = space_table_slot(s, 1);
     assert_true(*taken == f.held && *empty == 0);
     DAMAGE(s, *taken, 0, "entries");
     DAMAGE(s, *empty, f.tail, "no place in slot");
