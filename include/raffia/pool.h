@@ -210,6 +210,9 @@ RAFFIA_API void raffia_pool_release(raffia_pool *pool);
 
 /**
  * @brief Allocates a block.
+ *
+ * It is as large as was asked for, in whole granules. In a pool with thousands of blocks, those of
+ * up to 64 granules may be larger by up to a quarter (slabs, docs/allocator.md).
  * @param pool      the pool
  * @param bytes     size; 0 gives a block of one granule
  * @param alignment a power of two up to the chunk size; 0 = the granule
@@ -297,7 +300,8 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_free_on(raffia_pool *pool,
  * @brief Changes the size of a live block without moving it.
  *
  * A remappable pool brings free chunks from elsewhere to the addresses behind the block, if they
- * are not taken and the limit leaves nothing else.
+ * are not taken and the limit leaves nothing else. A small block in a slab keeps its slot when it
+ * shrinks, and cannot outgrow it.
  * @param pool    the pool
  * @param address start of the block
  * @param bytes   its new size; 0 leaves one granule
