@@ -1,5 +1,5 @@
 /* space_check() sees damage: each kind is done to a sound space, seen, and undone. */
-#include "space/index.h"
+#include "space/slab.h"
 #include "support/cmocka.h"
 
 #include <string.h>
@@ -200,6 +200,46 @@ static void damaged_counters_are_seen(void **state)
     space_destroy(s);
 }
 
+/* A slab with one slot taken, made where there is room for it. */
+static struct space_slab *make_slab(struct space **space_p)
+{
+    const size_t bytes = (size_t)SPACE_SLABS_SPARE_SHARE * SPACE_SLAB_UNITS * 256 * 2;
+    const struct space_options options = {.range_bytes = bytes, .granule = 256, .slabs = true};
+    const struct space_request request = {.bytes = 64 * options.granule};
+    struct space_block block;
+    assert_ok(space_create(&options, space_p));
+    assert_ok(space_add(*space_p, 0, bytes));
+    space_slabs_start(*space_p);
+    do
+        assert_ok(space_allocate(*space_p, &request, &block));
+    while (!(block.handle & SLOT_HANDLE));
+    assert_ok(space_check(*space_p));
+    return space_slab_at(*space_p, (uint32_t)(block.offset / options.granule));
+}
+
+static void damaged_slabs_are_seen(void **state)
+{
+    (void)state;
+    struct space *s;
+    struct space_slab *slab = make_slab(&s);
+    DAMAGE(s, slab->used, 2, "slots are free");
+    DAMAGE(s, slab->spare, 0, "not those that are free");
+    DAMAGE(s, slab->spare, 2, "slots are free");
+    DAMAGE(s, slab->tags[2], slab->tags[2] | SPACE_HELD, "not those that are free");
+    DAMAGE(s, slab->offset, slab->offset + SPACE_SLAB_UNITS, "no place");
+    DAMAGE(s, slab->link, s->wall, "no place");
+    DAMAGE(s, slab->class, 1, "of no class");
+    DAMAGE(s, slab->slots, 3, "of no class");
+    DAMAGE(s, s->slabs.classes[slab->class].open, NULL, "counts");
+    DAMAGE(s, s->slabs.count, 2, "counts");
+    DAMAGE(s, s->slabs.empty, 1, "counts");
+    DAMAGE(s, s->slabs.blocks, 2, "counts");
+    DAMAGE(s, s->slabs.used_units, 1, "counts");
+    DAMAGE(s, s->slabs.slot_units, 1, "counts");
+    DAMAGE(s, s->slack_bytes, 1, "counters");
+    space_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +251,7 @@ int main(void)
         cmocka_unit_test(a_stretch_missing_from_its_cell_is_seen),
         cmocka_unit_test(a_damaged_table_is_seen),
         cmocka_unit_test(damaged_counters_are_seen),
+        cmocka_unit_test(damaged_slabs_are_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
