@@ -110,7 +110,7 @@ typedef struct raffia_pool_stats {
     uint64_t misses;   /**< allocations that had to grow the pool first */
     uint64_t failures; /**< allocations refused for lack of memory */
     uint64_t frees;
-    uint64_t bad_frees;    /**< foreign, interior and second frees refused */
+    uint64_t bad_frees;    /**< foreign, interior and second frees refused, and wrong sizes */
     uint64_t driver_calls; /**< chunks created, mapped, unmapped and destroyed */
     double fragmentation;  /**< 1 - largest_free_bytes / free_bytes; 0 when nothing is free */
     raffia_page_report pages;
