@@ -197,8 +197,9 @@ raffia_status pool_take_ordered(struct raffia_pool *pool, const struct space_req
 
 /* ---- free ----------------------------------------------------------------------------------- */
 
-/* Pool lock held. The live block at the address, and its record if it was taken. */
-static bool find_live(const struct raffia_pool *pool, const void *address,
+/* Pool lock held. The live block at the address, if `requested` is its size or 0, and its record if
+ * it was taken. */
+static bool find_live(const struct raffia_pool *pool, const void *address, size_t requested,
                       struct space_block *block, struct pool_pending **taken_p)
 {
     const uintptr_t base = (uintptr_t)pool->base, at = (uintptr_t)address;
@@ -207,20 +208,11 @@ static bool find_live(const struct raffia_pool *pool, const void *address,
     struct pool_pending *taken = pool_taken_find(pool->order, at - base);
     *taken_p = taken;
     if (!taken)
-        return !space_find(pool->space, at - base, block) && block->state == SPACE_HELD;
+        return !space_find(pool->space, at - base, block) && block->state == SPACE_HELD &&
+               pool_is_size(block, requested);
     *block = (struct space_block){
         .handle = taken->handle, .offset = taken->offset, .bytes = taken->bytes};
-    return true;
-}
-
-/* The same of a block of that size only; 0 goes for all. */
-static bool find_sized(const struct raffia_pool *pool, const void *address, size_t requested,
-                       struct space_block *block, struct pool_pending **taken_p)
-{
-    if (!find_live(pool, address, block, taken_p))
-        return false;
-    const size_t has = *taken_p ? space_requested(pool->space, block->handle) : block->requested;
-    return !requested || has == requested;
+    return !requested || space_requested(pool->space, taken->handle) == requested;
 }
 
 /* Pool lock held. Whether the pool has to be looked at again once it is let go. */
@@ -238,7 +230,7 @@ static raffia_status free_in_no_order(struct raffia_pool *pool, const void *addr
     struct pool_pending *taken;
     raffia_status status = RAFFIA_OK;
     core_lock_take(&pool->lock);
-    if (!find_sized(pool, address, requested, &block, &taken))
+    if (!find_live(pool, address, requested, &block, &taken))
         return pool_refuse_free(pool, address, requested);
     if (taken && !taken->batch->passed) {
         pool_pend(pool, taken, NULL, false);
@@ -283,7 +275,7 @@ static raffia_status free_waiting(struct raffia_pool *pool, driver_stream stream
     struct space_block block;
     struct pool_pending *taken;
     core_lock_take(&pool->lock);
-    if (!find_sized(pool, address, requested, &block, &taken))
+    if (!find_live(pool, address, requested, &block, &taken))
         return pool_refuse_free(pool, address, requested);
     if (taken)
         pool_taken_hide(pool->order, taken);
@@ -331,7 +323,7 @@ static raffia_status free_on(struct raffia_pool *pool, driver_stream stream, con
     if (status)
         return status;
     core_lock_take(&pool->lock);
-    if (!find_sized(pool, address, requested, &block, &taken))
+    if (!find_live(pool, address, requested, &block, &taken))
         return pool_refuse_free(pool, address, requested);
     const struct pool_batch *batch = pend_on(pool, stream, id, &block, taken);
     const bool full = batch && (batch->block_count >= POOL_BATCH_BLOCKS ||
@@ -361,8 +353,8 @@ static bool would_cut_what_is_used(struct raffia_pool *pool, const void *address
     struct space_block block;
     struct pool_pending *taken = NULL;
     core_lock_take(&pool->lock);
-    const bool used = find_live(pool, address, &block, &taken) && taken && !taken->batch->passed &&
-                      bytes < taken->bytes;
+    const bool used = find_live(pool, address, 0, &block, &taken) && taken &&
+                      !taken->batch->passed && bytes < taken->bytes;
     core_lock_leave(&pool->lock);
     return used;
 }

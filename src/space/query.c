@@ -21,7 +21,7 @@ void space_describe(const struct space *space, space_link link, struct space_blo
 
 size_t space_requested(const struct space *space, space_handle handle)
 {
-    const struct space_record *record = space_at(space, space_link_of(space, handle));
+    const struct space_record *record = space_at(space, (space_link)handle);
     return ((size_t)record->units << space->granule_shift) - record->slack;
 }
 
