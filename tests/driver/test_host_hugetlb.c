@@ -247,9 +247,9 @@ static void *try_the_addresses(void *argument)
 {
     struct burglar *burglar = argument;
     while (!atomic_load(&burglar->stop) && !atomic_load(&burglar->got_in))
-        atomic_store(&burglar->got_in, mmap(burglar->at, burglar->bytes, PROT_NONE,
-                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
-                                            0) == burglar->at);
+        atomic_store(&burglar->got_in,
+                     mmap(burglar->at, burglar->bytes, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == burglar->at);
     return NULL;
 }
 

@@ -31,8 +31,8 @@ static bool fail(struct host_failure *failure, enum host_step step, int error_nu
 
 /*
  * mmap(2) with MAP_FIXED takes away what was at the addresses before it asks for memory, and where
- * the memory is refused it leaves them to whoever maps next: the stack of another thread, say, which
- * an undo would then wipe out. So nothing here may be refused once the old mapping is gone.
+ * the memory is refused it leaves them to whoever maps next: the stack of another thread, say,
+ * which an undo would then wipe out. So nothing here may be refused once the old mapping is gone.
  */
 
 /* A shared hugetlb mapping makes the file's reservation, which outlives it: with that, the mapping
