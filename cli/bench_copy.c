@@ -14,7 +14,8 @@ static const char documentation[] =
     "Rows: <direction>.<memory>.<size of one copy>; h2d is host to device, d2h device to host. "
     "Each "
     "sample submits copies of one size, one behind the other on one stream, until --total bytes "
-    "are under way, and waits. Pinned memory is verified huge pages, registered with the device; "
+    "or 65536 copies are under way, and waits. Pinned memory is verified huge pages, registered "
+    "with the device; "
     "pageable memory has 4 KiB pages, all there.\n\n"
     "Rows <direction>.<count>x<size>.<way> are batches of small copies of pinned memory: 'loop' is "
     "one call of the driver for each, 'batch' its batched copy, 'ours' raffia_copy_batch() with a "
@@ -39,7 +40,7 @@ enum key {
 static const struct argp_option option_table[] = {
     {"sizes", KEY_SIZES, "SIZE[,SIZE...]", 0,
      "sizes of one copy, at most 8 (256KiB,1MiB,4MiB,16MiB,64MiB,256MiB)", 0},
-    {"total", KEY_TOTAL, "SIZE", 0, "bytes of one sample (1GiB)", 0},
+    {"total", KEY_TOTAL, "SIZE", 0, "bytes of one sample, in at most 65536 copies (1GiB)", 0},
     {0},
 };
 
@@ -84,7 +85,7 @@ static raffia_status measure(const void *plan, struct bench_report *report)
 int bench_copy(int argc, char **argv)
 {
     static const struct bench_command command = {
-        documentation, NULL, BENCH_TAKES_RUNS | BENCH_TAKES_DEVICE, option_table, parse};
+        documentation, NULL, BENCH_TAKES_RUNS | BENCH_NEEDS_DEVICE, option_table, parse};
     struct bench_copy_plan plan = {
         .sizes = {(size_t)256 << 10, (size_t)1 << 20, (size_t)4 << 20, (size_t)16 << 20,
                   (size_t)64 << 20, (size_t)256 << 20},

@@ -108,15 +108,16 @@ static raffia_status run_rounds(struct batches *batches, char *on_device, char *
         list_copies(batches, &shapes[i], on_device, pinned);
         /* The first round warms up and is dropped. */
         for (unsigned round = 0; round <= runs && !status; round++)
-            for (int way = 0; way < WAYS && !status; way++)
+            for (int way = 0; way < WAYS && !status; way++) {
                 status = run_sample(batches, i, (enum way)way, round == 0);
+                if (!status)
+                    status = cli_interrupt_check();
+            }
         if (!status && batches->by_kernel != shapes[i].count)
             bench_report_note(report,
                               "%s: %zu of %zu copies were made by a kernel, the others by the "
                               "driver",
                               batches->rows[i][OURS]->name, batches->by_kernel, shapes[i].count);
-        if (!status && cli_interrupted())
-            status = core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
     }
     return status;
 }

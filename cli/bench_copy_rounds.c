@@ -15,6 +15,9 @@
 #include <math.h>
 #include <stdio.h>
 
+/* Copies of one sample: enough for a rate, and few enough to be done in a second or so. */
+#define COPIES_MAX ((size_t)65536)
+
 enum side { PINNED, PAGEABLE, SIDES };
 enum direction { TO_DEVICE, TO_HOST, DIRECTIONS };
 
@@ -28,6 +31,26 @@ struct bench {
     void *on_host[SIDES];
     struct bench_row *rows[DIRECTIONS][SIDES][BENCH_COPY_SIZES_MAX];
 };
+
+/* Bytes of one sample. */
+static size_t sample_bytes(const struct bench_copy_plan *plan, size_t size)
+{
+    return core_min(core_max(plan->total_bytes, size), size * COPIES_MAX);
+}
+
+static void note_small_samples(const struct bench *bench)
+{
+    const struct bench_copy_plan *plan = bench->plan;
+    for (size_t i = 0; i < plan->size_count; i++) {
+        char size[CORE_SIZE_TEXT_MAX], bytes[CORE_SIZE_TEXT_MAX], total[CORE_SIZE_TEXT_MAX];
+        const size_t sample = sample_bytes(plan, plan->sizes[i]);
+        if (sample < plan->total_bytes)
+            bench_report_note(
+                bench->report, "a sample in copies of %s is %zu of them, %s, and not --total %s",
+                core_format_size(plan->sizes[i], size), COPIES_MAX, core_format_size(sample, bytes),
+                core_format_size(plan->total_bytes, total));
+    }
+}
 
 static raffia_status make_rows(struct bench *bench)
 {
@@ -44,7 +67,7 @@ static raffia_status make_rows(struct bench *bench)
                     bench_report_row(bench->report, name, 1, plan->options.runs);
                 if (!row)
                     return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-                row->bytes_each = core_max(plan->total_bytes, plan->sizes[i]);
+                row->bytes_each = sample_bytes(plan, plan->sizes[i]);
                 bench->rows[direction][side][i] = row;
             }
     return RAFFIA_OK;
@@ -103,9 +126,7 @@ static raffia_status run_round(struct bench *bench, bool warm_up)
         for (int side = 0; side < SIDES; side++)
             for (size_t i = 0; !status && i < bench->plan->size_count; i++)
                 status = run_sample(bench, (enum direction)direction, (enum side)side, i, warm_up);
-    if (!status && cli_interrupted())
-        status = core_error(RAFFIA_ERROR_CANCELLED, "interrupted");
-    return status;
+    return status ? status : cli_interrupt_check();
 }
 
 static double best_rate(const struct bench *bench, enum direction direction)
@@ -121,6 +142,7 @@ static double best_rate(const struct bench *bench, enum direction direction)
 static raffia_status run(struct bench *bench)
 {
     raffia_status status = make_rows(bench);
+    note_small_samples(bench);
     if (!status)
         status = make_memory(bench);
     /* The first round warms up and is dropped. */

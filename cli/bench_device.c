@@ -1,5 +1,6 @@
 #include "cli/bench_device.h"
 
+#include "cli/interrupt.h"
 #include "core/checked.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -85,9 +86,12 @@ raffia_status bench_device_copies(const struct bench_device *device, void *to, c
 {
     const struct driver_device *on = &device->device;
     raffia_status status = RAFFIA_OK;
-    for (size_t done = 0; !status && done < bytes; done += piece)
+    for (size_t done = 0; !status && done < bytes; done += piece) {
         status =
             on->driver->copy(on->index, device->stream, to, from, core_min(piece, bytes - done));
+        if (!status)
+            status = cli_interrupt_check();
+    }
     /* What was submitted must end before anybody takes the memory away. */
     raffia_status waited = bench_device_wait(device);
     return status ? status : waited;

@@ -33,7 +33,7 @@ raffia_status bench_device_pinned_pool(const struct bench_device *device, size_t
 raffia_status bench_device_wait(const struct bench_device *device);
 
 /* Copies `bytes` in pieces of `piece`, from and to the same `piece` bytes over and over, and waits.
- */
+ * CANCELLED, once what was submitted is done, after an interrupt. */
 raffia_status bench_device_copies(const struct bench_device *device, void *to, const void *from,
                                   size_t piece, size_t bytes);
 

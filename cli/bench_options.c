@@ -43,6 +43,11 @@ static const struct argp_option device_options[] = {
     {0},
 };
 
+static const struct argp_option needed_device_options[] = {
+    {"device", KEY_DEVICE, "NAME", 0, "device to measure, cuda:0 for example; it must be named", 0},
+    {0},
+};
+
 /* NULL for this machine's own memory. Memory that is pinned for a device is this machine's too; the
  * benchmarks make their own of it. */
 static const char *parse_device(struct argp_state *state, const char *text)
@@ -82,7 +87,7 @@ static error_t parse_shared(int key, char *text, struct argp_state *state)
         options->directory = text;
         return 0;
     case KEY_DEVICE:
-        options->device = parse_device(state, text);
+        options->device = parse_device(state, cli_option_device(state, text));
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -131,14 +136,21 @@ void bench_options_parse(const struct bench_command *command, int argc, char **a
                       common = {common_options, parse_shared, NULL, NULL, NULL, NULL, NULL},
                       runs = {runs_options, parse_shared, NULL, NULL, NULL, NULL, NULL},
                       directory = {directory_options, parse_shared, NULL, NULL, NULL, NULL, NULL},
-                      device = {device_options, parse_shared, NULL, NULL, NULL, NULL, NULL};
+                      device = {command->takes & BENCH_NEEDS_DEVICE ? needed_device_options
+                                                                    : device_options,
+                                parse_shared,
+                                NULL,
+                                NULL,
+                                NULL,
+                                NULL,
+                                NULL};
     struct argp_child children[6] = {{&own, 0, NULL, 0}, {&common, 0, NULL, 0}};
     struct reading reading = {command, plan, 2};
     if (command->takes & BENCH_TAKES_RUNS)
         children[reading.children++].argp = &runs;
     if (command->takes & BENCH_TAKES_DIRECTORY)
         children[reading.children++].argp = &directory;
-    if (command->takes & BENCH_TAKES_DEVICE)
+    if (command->takes & (BENCH_TAKES_DEVICE | BENCH_NEEDS_DEVICE))
         children[reading.children++].argp = &device;
     const struct argp argp = {
         NULL, parse_command, command->argument, command->documentation, children, NULL, NULL};

@@ -27,6 +27,7 @@ struct bench_options {
 #define BENCH_TAKES_RUNS      1u
 #define BENCH_TAKES_DIRECTORY 2u
 #define BENCH_TAKES_DEVICE    4u
+#define BENCH_NEEDS_DEVICE    8u /* there is no default; its parser refuses a line without */
 
 /* How a benchmark is called. Its plan begins with a struct bench_options. */
 struct bench_command {

@@ -162,7 +162,7 @@ static error_t parse_pool(int key, char *text, struct argp_state *state,
     static const raffia_pages_mode modes[] = {RAFFIA_PAGES_OFF, RAFFIA_PAGES_TRY, RAFFIA_PAGES_ON};
     switch (key) {
     case KEY_DEVICE:
-        plan->device = text;
+        plan->device = cli_option_device(state, text);
         return 0;
     case KEY_PAGES:
         plan->pages = modes[cli_option_choice(state, "--pages", text, words)];

@@ -19,7 +19,7 @@ struct doctor_finding {
     enum doctor_level level;
     const char *topic;
     char what[768];
-    char why[400];
+    char why[512];
     char fix[768];
 };
 

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,9 +88,13 @@ raffia_status cli_json_print(json_t *root)
         json_decref(root);
         return core_error(RAFFIA_ERROR_OUT_OF_HOST_MEMORY, "no memory for the report");
     }
-    int failed = json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(REAL_DIGITS));
+    errno = 0;
+    const bool failed =
+        json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(REAL_DIGITS)) ||
+        putchar('\n') == EOF;
+    const int error_number = errno;
     json_decref(root);
-    if (failed || putchar('\n') == EOF)
-        return core_error(RAFFIA_ERROR_IO, "cannot write the report to standard output");
-    return RAFFIA_OK;
+    return failed ? core_error_errno(RAFFIA_ERROR_IO, error_number,
+                                     "cannot write the report to standard output")
+                  : RAFFIA_OK;
 }

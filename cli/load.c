@@ -170,7 +170,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     raffia_load_options *options = &arguments->options;
     switch (key) {
     case KEY_DEVICE:
-        options->device = text;
+        options->device = cli_option_device(state, text);
         return 0;
     case KEY_PAGES:
         options->pages = parse_pages(state, text);

@@ -54,6 +54,14 @@ unsigned cli_option_choice(struct argp_state *state, const char *option, const c
     return 0;
 }
 
+char *cli_option_device(const struct argp_state *state, char *text)
+{
+    if (!*text)
+        argp_error(state, "--device: the name of the device is empty; leave the option out for the "
+                          "default");
+    return text;
+}
+
 char *cli_option_argument(const struct argp_state *state, const char *name, const char *taken,
                           char *text)
 {

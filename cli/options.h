@@ -24,6 +24,9 @@ uint64_t cli_option_count(struct argp_state *state, const char *option, const ch
 unsigned cli_option_choice(struct argp_state *state, const char *option, const char *text,
                            const char *const *words);
 
+/* The library would take no name for the default device; here it is a variable that is not set. */
+char *cli_option_device(const struct argp_state *state, char *text);
+
 /* The one argument that there is, which the usage calls `name`; `taken` is what was given before.
  */
 char *cli_option_argument(const struct argp_state *state, const char *name, const char *taken,

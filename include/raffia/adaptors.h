@@ -144,8 +144,8 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_statistics_pop(raffia_resource_
  * @brief Knows every live block, with its size and on request the call stack it came from.
  *
  * RMM: `tracking_resource_adaptor`. Differences: a free of an address that is not live here is
- * refused with #RAFFIA_ERROR_BAD_ADDRESS, where RMM logs it and passes it on; a free with another
- * size than was asked for is logged as a warning, and the recorded size is passed on, as in RMM.
+ * refused with #RAFFIA_ERROR_BAD_ADDRESS, and one with another size than was asked for with
+ * #RAFFIA_ERROR_INVALID_ARGUMENT, where RMM logs either and passes it on.
  * At its teardown nothing is live. Leaks are seen by raffia_tracking_print().
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_tracking_resource_create(

@@ -76,7 +76,7 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_copy(const char *device, raffia
  * @param device    as raffia_copy()
  * @param stream    as raffia_copy()
  * @param copies    the copies; may be NULL if there is none. Not used any more after the call
- * @param count     how many
+ * @param count     how many; of none nothing is done, and @p stream is not looked at
  * @param resources see above; `{{0}}` for the pinned resource. There is no output
  * @return as raffia_copy(). Bad arguments are found before anything is submitted; when the driver
  *         refuses, some of the copies may have been

@@ -110,7 +110,7 @@ typedef struct raffia_pool_stats {
     uint64_t misses;   /**< allocations that had to grow the pool first */
     uint64_t failures; /**< allocations refused for lack of memory */
     uint64_t frees;
-    uint64_t bad_frees;    /**< foreign, interior and second frees refused */
+    uint64_t bad_frees;    /**< foreign, interior and second frees refused, and wrong sizes */
     uint64_t driver_calls; /**< chunks created, mapped, unmapped and destroyed */
     double fragmentation;  /**< 1 - largest_free_bytes / free_bytes; 0 when nothing is free */
     raffia_page_report pages;
@@ -267,9 +267,11 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_free(raffia_pool *pool, vo
  * then blocks freed on other streams, for which @p stream is made to wait where the pool has marked
  * the place, and last a wait of the caller, for such a mark or for the whole device. Memory that
  * the CPU fills (pinned memory) is handed out only when it is not in use any more, also on the same
- * stream. While the stream is being captured it gets free space only.
+ * stream. While the stream is being captured it gets no block that waits for a stream, be it its
+ * own: only what is free, after growth or a wait of the caller if need be.
  *
- * @return as raffia_pool_alloc(); #RAFFIA_ERROR_INVALID_ARGUMENT for the stream,
+ * @return as raffia_pool_alloc(); #RAFFIA_ERROR_INVALID_ARGUMENT for a stream on a device without
+ *         streams, #RAFFIA_ERROR_DRIVER for one that the driver says it does not know,
  *         #RAFFIA_ERROR_BUSY with #RAFFIA_POOL_GUARD while the stream is being captured
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_alloc_on(raffia_pool *pool,
@@ -332,6 +334,11 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_walk(raffia_pool *pool,
 
 /**
  * @brief Gives whole idle chunks back to the system. A fixed pool keeps its own: nothing happens.
+ *
+ * Waits for no stream. A block that was freed on one stays pending, and its chunk mapped, until the
+ * pool knows that the stream has got there. Of a stream other than the default one it can know that
+ * only from the stream's next call, or from raffia_stream_retire(), however long the stream has
+ * been idle: this call leaves word, and a later one gives the chunk back.
  * @param pool       the pool
  * @param keep_bytes stop when no more than this is mapped
  * @param released_p receives the bytes given back; may be NULL
@@ -356,7 +363,9 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_set_maximum(raffia_pool *p
  * When everything else has failed - growth, moving chunks, idle chunks of other pools, blocks that
  * wait for streams - the callback is called with the bytes that are wanted, and if it answers true
  * the request is tried once more from the start. raffia_pool_set_maximum() calls it with the bytes
- * that are mapped beyond the new limit and not idle.
+ * that are mapped beyond the new limit and not idle. It is not called for raffia_pool_resize(), nor
+ * for a request that is larger than all addresses that the pool has reserved: those of its
+ * maximum_bytes at creation, or of its address_bytes.
  *
  * It runs in the thread whose request would fail, with no lock of the library held, and may free
  * blocks of this and of other pools, on streams too, trim, and allocate. What is then refused to it

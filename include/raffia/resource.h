@@ -24,12 +24,13 @@
  * (#RAFFIA_ERROR_BAD_ADDRESS) that changes nothing. The resources that hold memory know their
  * blocks by address, which they need anyway, so this costs nothing extra: pool, device, host,
  * fixed-size and arena find every foreign address, second free and interior pointer. The tracking
- * adaptor does too. Adaptors that only count (limiting, statistics) pass an address on; two of them
- * over the *same* upstream cannot tell each other's blocks apart except where a count would fall
- * below zero, and neither can the resource of a pool and the pool itself, or a binning resource and
- * its bins. A pool knows its blocks by address alone, not by size: an arena's or a fixed-size
- * resource's block that starts where the pool's own block starts is taken for that one when it is
- * freed through the pool, and the memory is then handed out twice. Put a tracking adaptor on top of
+ * adaptor does too. They know the size of each block as well: a free with another one is an error
+ * (#RAFFIA_ERROR_INVALID_ARGUMENT) that changes nothing either. That also tells a block of an arena
+ * or a fixed-size resource from the block of upstream that it is cut from, if both start at the
+ * same address; it does not where the one is all of the other. Adaptors that only count (limiting,
+ * statistics) pass address and size on; two of them over the *same* upstream cannot tell each
+ * other's blocks apart except where a count would fall below zero, and neither can the resource of
+ * a pool and the pool itself, or a binning resource and its bins. Put a tracking adaptor on top of
  * each to find such a mistake. A callback resource has its count alone. Whatever is freed by
  * mistake, no resource ends while it has an owner.
  *
@@ -85,8 +86,8 @@ typedef struct raffia_resource_ops {
     /**
      * Frees what allocate() returned, given the same size and alignment, in the order of @p stream.
      * NULL is a success. It must not fail for want of anything: the only failures are an address
-     * that is no live block of this resource, and a stream that cannot be used; nothing is then
-     * changed.
+     * that is no live block of this resource, a size that is not that of the block
+     * (#RAFFIA_ERROR_INVALID_ARGUMENT), and a stream that cannot be used; nothing is then changed.
      */
     raffia_status (*deallocate)(void *context, raffia_stream stream, void *address, size_t bytes,
                                 size_t alignment);
@@ -209,17 +210,25 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_allocate(raffia_resource_ref re
  * It must be freed through the resource that allocated it or an equal one, with the same size and
  * alignment; NULL is a success.
  *
- * @return #RAFFIA_ERROR_BAD_ADDRESS, and nothing changes, for an address that is no live block of
- *         the resource; see the top of this page for what is noticed
+ * @param ref       the resource
+ * @param stream    in whose order it is freed; NULL = the device's default stream
+ * @param address   start of the block
+ * @param bytes     what was asked for, or what raffia_resize() made of it
+ * @param alignment as it was asked for; 0 = #RAFFIA_DEFAULT_ALIGNMENT
+ * @return #RAFFIA_ERROR_BAD_ADDRESS for an address that is no live block of the resource,
+ *         #RAFFIA_ERROR_INVALID_ARGUMENT for another size than that of the block, or for the ref or
+ *         the stream; and whatever the driver says of a stream that it does not know. Nothing then
+ *         changes, and the sentence tells both sizes. See the top of this page for what is noticed
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_deallocate(raffia_resource_ref ref,
                                                             raffia_stream stream, void *address,
                                                             size_t bytes, size_t alignment);
 
 /**
- * @brief Changes the size of a block without moving it.
+ * @brief Changes the size of a block without moving it; @p bytes is what it had until now.
  * @return #RAFFIA_ERROR_OUT_OF_MEMORY if there is no room behind it, #RAFFIA_ERROR_UNSUPPORTED if
- *         the resource cannot; the block is then as before. On success the block is freed with its
+ *         the resource cannot, #RAFFIA_ERROR_BAD_ADDRESS and #RAFFIA_ERROR_INVALID_ARGUMENT as
+ *         raffia_deallocate(); the block is then as before. On success the block is freed with its
  *         new size
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_resize(raffia_resource_ref ref,

@@ -175,9 +175,10 @@ raffia_status raffia_copy_batch(const char *device, raffia_stream stream,
     raffia_status status = check(copies, count);
     if (!status)
         status = copy_device_open(device, &on);
-    if (!status)
-        status = resource_check_stream(on.device, stream);
     if (status || !count)
+        return status;
+    status = resource_check_stream(on.device, stream);
+    if (status)
         return status;
     return copy_batch_below(&on, stream, copies, count, copy_threshold(&on, stream, count),
                             &resources, NULL);

@@ -249,7 +249,8 @@ struct driver {
     /* ---- copies and fills ------------------------------------------------------------------- */
 
     /* Source and destination are host or device memory; done when the stream gets there. With no
-     * streams, done on return. Both must stay valid until then. */
+     * streams, done on return. Both must stay valid until then. A batch of no copies does nothing,
+     * and succeeds whatever the stream, which is not looked at. */
     raffia_status (*copy)(int device, driver_stream stream, void *destination, const void *source,
                           size_t bytes);
     raffia_status (*copy_batch)(int device, driver_stream stream, const struct driver_copy *copies,

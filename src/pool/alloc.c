@@ -35,9 +35,9 @@ static raffia_status make_request(const struct raffia_pool *pool, size_t bytes, 
         if (status)
             return status;
     }
-    *request = (struct space_request){.alignment = alignment, .placement = pool_placement(hints)};
-    if (!core_add(bytes ? bytes : pool->granule, pool->guard_bytes, &request->bytes))
-        request->bytes = RAFFIA_NONE;
+    *request = (struct space_request){.bytes = pool_requested(pool, bytes),
+                                      .alignment = alignment,
+                                      .placement = pool_placement(hints)};
     return RAFFIA_OK;
 }
 

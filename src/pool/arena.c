@@ -183,10 +183,10 @@ void pool_arena_resized(struct raffia_pool *pool, struct pool_arena *arena,
 }
 
 static bool give(struct raffia_pool *pool, struct pool_arenas *arenas, struct pool_arena *arena,
-                 size_t offset, bool *last_p)
+                 size_t offset, size_t requested, bool *last_p)
 {
     size_t bytes;
-    if (space_free_held(arena->space, offset, &bytes))
+    if (space_free_held(arena->space, offset, requested, &bytes))
         return false;
     const bool idle = pool_lease_leave(arenas, arena, offset, bytes);
     *last_p = false;
@@ -203,7 +203,8 @@ static bool give(struct raffia_pool *pool, struct pool_arenas *arenas, struct po
 }
 
 /* Once the lock of the arena is let go the pool may be gone. */
-enum pool_arena_answer pool_arena_free(struct raffia_pool *pool, size_t offset, bool *last_p)
+enum pool_arena_answer pool_arena_free(struct raffia_pool *pool, size_t offset, size_t requested,
+                                       bool *last_p)
 {
     struct pool_arenas *arenas = pool_arenas_of(pool);
     atomic_uchar *owner_p = &arenas->owners[offset >> arenas->lease_shift];
@@ -212,7 +213,7 @@ enum pool_arena_answer pool_arena_free(struct raffia_pool *pool, size_t offset, 
         struct pool_arena *arena = &arenas->arenas[owner - 1];
         lock_arena(pool, arena);
         const bool still = atomic_load_explicit(owner_p, memory_order_relaxed) == owner;
-        const bool freed = still && give(pool, arenas, arena, offset, last_p);
+        const bool freed = still && give(pool, arenas, arena, offset, requested, last_p);
         core_lock_leave(&arena->lock);
         if (still)
             return freed ? POOL_ARENA_DONE : POOL_ARENA_REFUSED;

@@ -87,13 +87,14 @@ bool pool_arena_take(struct raffia_pool *pool, const struct space_request *reque
 
 enum pool_arena_answer {
     POOL_ARENA_DONE,
-    POOL_ARENA_REFUSED, /* no block starts there */
+    POOL_ARENA_REFUSED, /* no such block starts there */
     POOL_ARENA_OTHER,   /* it is not in an arena, and will not be while it lives */
 };
 
-/* `offset` is in the range. *last_p as pool_release_block(), on success. */
-enum pool_arena_answer pool_arena_free(struct raffia_pool *pool, size_t offset, bool *last_p)
-    __attribute__((noinline));
+/* `offset` is in the range, `requested` as for space_free_held(). *last_p as pool_release_block(),
+ * on success. */
+enum pool_arena_answer pool_arena_free(struct raffia_pool *pool, size_t offset, size_t requested,
+                                       bool *last_p) __attribute__((noinline));
 
 /* Lock of the arena held. The block has another size now. */
 void pool_arena_resized(struct raffia_pool *pool, struct pool_arena *arena,

@@ -43,10 +43,10 @@ void pool_make_held(struct raffia_pool *pool, const struct space_block *block)
     pool->in_use_bytes += block->bytes;
 }
 
-raffia_status pool_refuse_free(struct raffia_pool *pool, const void *address)
+raffia_status pool_refuse_free(struct raffia_pool *pool, const void *address, size_t requested)
 {
     struct pool_bad_address verdict;
-    pool_judge_address(pool, pool->space, address, &verdict);
+    pool_judge_block(pool, pool->space, address, requested, &verdict);
     pool->bad_frees++;
     core_lock_leave(&pool->lock);
     return pool_refuse_address(pool, "free", &verdict);
@@ -58,11 +58,12 @@ static bool has_no_past(const struct raffia_pool *pool)
     return pool->plain || !pool->order->taken_count;
 }
 
-/* No lock held. Frees the block that starts at the address, if it is live; *last_p as
- * pool_release_block(). `certain`: the pool has no blocks with a past. Once the lock is let go the
- * pool may be gone: another thread may have freed its last block. */
-static inline __attribute__((always_inline)) bool
-free_held(struct raffia_pool *pool, const void *address, bool certain, bool *last_p)
+/* No lock held. Frees the block that starts at the address, if it is live and of that size; *last_p
+ * as pool_release_block(). `certain`: the pool has no blocks with a past. Once the lock is let go
+ * the pool may be gone: another thread may have freed its last block. */
+static inline __attribute__((always_inline)) bool free_held(struct raffia_pool *pool,
+                                                            const void *address, size_t requested,
+                                                            bool certain, bool *last_p)
 {
     /* An address below the base wraps to an offset beyond any range. */
     const size_t offset = (uintptr_t)address - (uintptr_t)pool->base;
@@ -70,13 +71,13 @@ free_held(struct raffia_pool *pool, const void *address, bool certain, bool *las
     if (offset >= pool->range_bytes)
         return false;
     if (__builtin_expect(pool_arenas_of(pool) != NULL, 0)) {
-        const enum pool_arena_answer answer = pool_arena_free(pool, offset, last_p);
+        const enum pool_arena_answer answer = pool_arena_free(pool, offset, requested, last_p);
         if (answer != POOL_ARENA_OTHER)
             return answer == POOL_ARENA_DONE;
     }
     pool_lock_own(pool);
     const bool freed =
-        (certain || has_no_past(pool)) && !space_free_held(pool->space, offset, &bytes);
+        (certain || has_no_past(pool)) && !space_free_held(pool->space, offset, requested, &bytes);
     if (freed)
         *last_p = pool_count_free(pool, bytes);
     core_lock_leave(&pool->lock);
@@ -89,17 +90,18 @@ bool pool_give_mapped(raffia_pool *pool, const void *address)
     bool last = false;
     if (pool_is_inherited(pool) || pool->guard)
         return false;
-    const bool freed = free_held(pool, address, false, &last);
+    const bool freed = free_held(pool, address, 0, false, &last);
     assert(!last);
     return freed;
 }
 
 /* Says why the address cannot be freed. */
-static __attribute__((noinline)) raffia_status refuse(struct raffia_pool *pool, const void *address)
+static __attribute__((noinline)) raffia_status refuse(struct raffia_pool *pool, const void *address,
+                                                      size_t requested)
 {
     struct pool_bad_address verdict;
     const struct pool_home home = pool_lock_home(pool, address);
-    pool_judge_address(pool, home.space, address, &verdict);
+    pool_judge_block(pool, home.space, address, requested, &verdict);
     if (home.arena)
         core_lock_take(&pool->lock);
     pool->bad_frees++;
@@ -110,24 +112,25 @@ static __attribute__((noinline)) raffia_status refuse(struct raffia_pool *pool, 
 }
 
 /* Takes back what a caller names. */
-static raffia_status free_now(struct raffia_pool *pool, const void *address)
+static raffia_status free_now(struct raffia_pool *pool, const void *address, size_t requested)
 {
     assert(pool);
     core_log_debug("pool '%s': free of %p", pool->name, address);
     bool last;
-    if (!free_held(pool, address, true, &last))
-        return refuse(pool, address);
+    if (!free_held(pool, address, requested, true, &last))
+        return refuse(pool, address, requested);
     if (last)
         pool_tear_down(pool);
     return RAFFIA_OK;
 }
 
-static __attribute__((noinline)) raffia_status
-free_specially(struct raffia_pool *pool, const raffia_stream *stream_p, const void *address)
+static __attribute__((noinline)) raffia_status free_specially(struct raffia_pool *pool,
+                                                              const raffia_stream *stream_p,
+                                                              const void *address, size_t requested)
 {
     core_log_debug("pool '%s': free of %p", pool->name, address);
-    return pool->guard ? pool_free_guarded(pool, stream_p, address)
-                       : pool_free_ordered(pool, stream_p, address);
+    return pool->guard ? pool_free_guarded(pool, stream_p, address, requested)
+                       : pool_free_ordered(pool, stream_p, address, requested);
 }
 
 raffia_status raffia_pool_free(raffia_pool *pool, void *address)
@@ -137,7 +140,7 @@ raffia_status raffia_pool_free(raffia_pool *pool, void *address)
     raffia_status status = pool_enter(pool);
     if (status)
         return status;
-    return pool->plain ? free_now(pool, address) : free_specially(pool, NULL, address);
+    return pool->plain ? free_now(pool, address, 0) : free_specially(pool, NULL, address, 0);
 }
 
 raffia_status pool_check_stream(const struct raffia_pool *pool, raffia_stream stream)
@@ -176,5 +179,18 @@ raffia_status raffia_pool_free_on(raffia_pool *pool, raffia_stream stream, void 
     if (status)
         return status;
     assert(pool);
-    return pool->plain ? free_now(pool, address) : free_specially(pool, &stream, address);
+    return pool->plain ? free_now(pool, address, 0) : free_specially(pool, &stream, address, 0);
+}
+
+raffia_status pool_free_sized(raffia_pool *pool, raffia_stream stream, void *address, size_t bytes)
+{
+    if (!address || pool_is_inherited(pool))
+        return RAFFIA_OK;
+    raffia_status status = pool_check_stream(pool, stream);
+    if (status)
+        return status;
+    assert(pool);
+    const size_t requested = pool_requested(pool, bytes);
+    return pool->plain ? free_now(pool, address, requested)
+                       : free_specially(pool, &stream, address, requested);
 }

@@ -95,8 +95,9 @@ raffia_status pool_alloc_guarded(struct raffia_pool *pool, const struct space_re
                                  size_t bytes, const raffia_stream *stream_p,
                                  struct space_block *block);
 raffia_status pool_free_guarded(struct raffia_pool *pool, const raffia_stream *stream_p,
-                                const void *address);
-raffia_status pool_resize_guarded(struct raffia_pool *pool, const void *address, size_t bytes);
+                                const void *address, size_t requested);
+raffia_status pool_resize_guarded(struct raffia_pool *pool, const void *address, size_t requested,
+                                  size_t bytes);
 
 /* ---- looking at all guards (guard_check.c) -------------------------------------------------- */
 

@@ -81,14 +81,14 @@ static raffia_status lose_block(const struct raffia_pool *pool, const struct spa
  * orphaned pool lives as long.
  */
 raffia_status pool_free_guarded(struct raffia_pool *pool, const raffia_stream *stream_p,
-                                const void *address)
+                                const void *address, size_t requested)
 {
     struct space_block block;
     enum pool_guard_verdict verdict;
     struct pool_damage damage;
     core_lock_take(&pool->lock);
-    if (!pool_find_live(pool, address, &block))
-        return pool_refuse_free(pool, address);
+    if (!pool_find_live(pool, address, &block) || !pool_is_size(&block, requested))
+        return pool_refuse_free(pool, address, requested);
     pool_make_pending(pool, &block);
     core_lock_leave(&pool->lock);
 
@@ -135,17 +135,18 @@ static void put_again(struct raffia_pool *pool, const void *address)
     core_error_restore(&before);
 }
 
-raffia_status pool_resize_guarded(struct raffia_pool *pool, const void *address, size_t bytes)
+raffia_status pool_resize_guarded(struct raffia_pool *pool, const void *address, size_t requested,
+                                  size_t bytes)
 {
     struct space_block block;
     struct pool_damage damage;
     struct pool_bad_address verdict;
     core_lock_take(&pool->lock);
-    const bool found = pool_find_live(pool, address, &block);
+    const bool found = pool_find_live(pool, address, &block) && pool_is_size(&block, requested);
     if (found)
         pool_make_pending(pool, &block);
     else
-        pool_judge_address(pool, pool->space, address, &verdict);
+        pool_judge_block(pool, pool->space, address, requested, &verdict);
     core_lock_leave(&pool->lock);
     if (!found)
         return pool_refuse_address(pool, "resize", &verdict);
@@ -160,7 +161,7 @@ raffia_status pool_resize_guarded(struct raffia_pool *pool, const void *address,
     }
     make_held(pool, &block);
     if (!status && !damaged) {
-        status = pool_resize_plain(pool, address, bytes);
+        status = pool_resize_plain(pool, address, requested, bytes);
         put_again(pool, address);
     }
     pool_unlock(&pool->guard->lock);

@@ -267,7 +267,7 @@ raffia_status pool_take_ordered(struct raffia_pool *pool, const struct space_req
                                 size_t bytes, const driver_stream *stream_p,
                                 struct space_block *block);
 raffia_status pool_free_ordered(struct raffia_pool *pool, const driver_stream *stream_p,
-                                const void *address);
+                                const void *address, size_t requested);
 
 /* No lock held. What is cut off a block becomes free at once: waits until nobody uses it from
  * before. BUSY if it cannot be waited for. */

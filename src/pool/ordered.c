@@ -197,8 +197,9 @@ raffia_status pool_take_ordered(struct raffia_pool *pool, const struct space_req
 
 /* ---- free ----------------------------------------------------------------------------------- */
 
-/* Pool lock held. The live block at the address, and its record if it was taken. */
-static bool find_live(const struct raffia_pool *pool, const void *address,
+/* Pool lock held. The live block at the address, if `requested` is its size or 0, and its record if
+ * it was taken. */
+static bool find_live(const struct raffia_pool *pool, const void *address, size_t requested,
                       struct space_block *block, struct pool_pending **taken_p)
 {
     const uintptr_t base = (uintptr_t)pool->base, at = (uintptr_t)address;
@@ -207,10 +208,11 @@ static bool find_live(const struct raffia_pool *pool, const void *address,
     struct pool_pending *taken = pool_taken_find(pool->order, at - base);
     *taken_p = taken;
     if (!taken)
-        return !space_find(pool->space, at - base, block) && block->state == SPACE_HELD;
+        return !space_find(pool->space, at - base, block) && block->state == SPACE_HELD &&
+               pool_is_size(block, requested);
     *block = (struct space_block){
         .handle = taken->handle, .offset = taken->offset, .bytes = taken->bytes};
-    return true;
+    return !requested || space_requested(pool->space, taken->handle) == requested;
 }
 
 /* Pool lock held. Whether the pool has to be looked at again once it is let go. */
@@ -221,14 +223,15 @@ static bool pin_if(struct raffia_pool *pool, bool wanted)
     return pins;
 }
 
-static raffia_status free_in_no_order(struct raffia_pool *pool, const void *address)
+static raffia_status free_in_no_order(struct raffia_pool *pool, const void *address,
+                                      size_t requested)
 {
     struct space_block block;
     struct pool_pending *taken;
     raffia_status status = RAFFIA_OK;
     core_lock_take(&pool->lock);
-    if (!find_live(pool, address, &block, &taken))
-        return pool_refuse_free(pool, address);
+    if (!find_live(pool, address, requested, &block, &taken))
+        return pool_refuse_free(pool, address, requested);
     if (taken && !taken->batch->passed) {
         pool_pend(pool, taken, NULL, false);
     } else {
@@ -267,13 +270,13 @@ static raffia_status free_reached(struct raffia_pool *pool, const struct space_b
 
 /* No lock held. There is no memory for a record: waits for the stream instead. */
 static raffia_status free_waiting(struct raffia_pool *pool, driver_stream stream, uint64_t id,
-                                  const void *address)
+                                  const void *address, size_t requested)
 {
     struct space_block block;
     struct pool_pending *taken;
     core_lock_take(&pool->lock);
-    if (!find_live(pool, address, &block, &taken))
-        return pool_refuse_free(pool, address);
+    if (!find_live(pool, address, requested, &block, &taken))
+        return pool_refuse_free(pool, address, requested);
     if (taken)
         pool_taken_hide(pool->order, taken);
     pool_make_pending(pool, &block);
@@ -309,7 +312,8 @@ static const struct pool_batch *pend_on(struct raffia_pool *pool, driver_stream 
     return batch;
 }
 
-static raffia_status free_on(struct raffia_pool *pool, driver_stream stream, const void *address)
+static raffia_status free_on(struct raffia_pool *pool, driver_stream stream, const void *address,
+                             size_t requested)
 {
     const struct driver_device device = pool->device;
     struct space_block block;
@@ -319,15 +323,15 @@ static raffia_status free_on(struct raffia_pool *pool, driver_stream stream, con
     if (status)
         return status;
     core_lock_take(&pool->lock);
-    if (!find_live(pool, address, &block, &taken))
-        return pool_refuse_free(pool, address);
+    if (!find_live(pool, address, requested, &block, &taken))
+        return pool_refuse_free(pool, address, requested);
     const struct pool_batch *batch = pend_on(pool, stream, id, &block, taken);
     const bool full = batch && (batch->block_count >= POOL_BATCH_BLOCKS ||
                                 batch->bytes >= pool->maximum_bytes / 4 || batch->stream->wanted);
     const bool pinned = batch && pin_if(pool, full);
     core_lock_leave(&pool->lock);
     if (!batch)
-        return free_waiting(pool, stream, id, address);
+        return free_waiting(pool, stream, id, address, requested);
     if (full)
         pool_order_close(pool, id, stream);
     if (pinned)
@@ -336,9 +340,10 @@ static raffia_status free_on(struct raffia_pool *pool, driver_stream stream, con
 }
 
 raffia_status pool_free_ordered(struct raffia_pool *pool, const driver_stream *stream_p,
-                                const void *address)
+                                const void *address, size_t requested)
 {
-    return stream_p ? free_on(pool, *stream_p, address) : free_in_no_order(pool, address);
+    return stream_p ? free_on(pool, *stream_p, address, requested)
+                    : free_in_no_order(pool, address, requested);
 }
 
 /* ---- resizing ------------------------------------------------------------------------------- */
@@ -348,8 +353,8 @@ static bool would_cut_what_is_used(struct raffia_pool *pool, const void *address
     struct space_block block;
     struct pool_pending *taken = NULL;
     core_lock_take(&pool->lock);
-    const bool used = find_live(pool, address, &block, &taken) && taken && !taken->batch->passed &&
-                      bytes < taken->bytes;
+    const bool used = find_live(pool, address, 0, &block, &taken) && taken &&
+                      !taken->batch->passed && bytes < taken->bytes;
     core_lock_leave(&pool->lock);
     return used;
 }

@@ -81,6 +81,14 @@ raffia_status pool_check_hints(unsigned hints);
 bool pool_take_mapped(raffia_pool *pool, size_t bytes, size_t alignment, void **address_p);
 bool pool_give_mapped(raffia_pool *pool, const void *address);
 
+/*
+ * raffia_pool_free_on() and raffia_pool_resize() for a caller who has to know how large the block
+ * is: `bytes` is what was asked for last. INVALID_ARGUMENT, and nothing changes, if it is not that
+ * of the block, which then is maybe another one that starts in the same place.
+ */
+raffia_status pool_free_sized(raffia_pool *pool, raffia_stream stream, void *address, size_t bytes);
+raffia_status pool_resize_sized(raffia_pool *pool, void *address, size_t bytes, size_t new_bytes);
+
 /* Blocks handed out and not freed. Takes the pool's lock and no other. */
 size_t pool_live_blocks(raffia_pool *pool);
 

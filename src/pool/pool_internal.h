@@ -288,14 +288,30 @@ void pool_make_pending(struct raffia_pool *pool, const struct space_block *block
 void pool_make_held(struct raffia_pool *pool, const struct space_block *block);
 
 /* Pool lock held; it is let go. Says why the address cannot be freed. */
-raffia_status pool_refuse_free(struct raffia_pool *pool, const void *address);
+raffia_status pool_refuse_free(struct raffia_pool *pool, const void *address, size_t requested);
+
+/* What the space is asked for so that a caller has `bytes`, which may be 0: more than any range has
+ * where they are too many. Where blocks are freed and resized a `requested` of 0 goes for all. */
+static inline size_t pool_requested(const struct raffia_pool *pool, size_t bytes)
+{
+    size_t requested;
+    return core_add(bytes ? bytes : pool->granule, pool->guard_bytes, &requested) ? requested
+                                                                                  : RAFFIA_NONE;
+}
+
+/* Whether a block is of the size that somebody takes it for. */
+static inline bool pool_is_size(const struct space_block *block, size_t requested)
+{
+    return !requested || block->requested == requested;
+}
 
 /* No lock held. Waits until the stream has done all that was submitted to it; BUSY if it records
  * its work instead of doing it, and would never get there. */
 raffia_status pool_wait_for(const struct raffia_pool *pool, raffia_stream stream);
 
 /* No lock but that of the guards held. Resizes a block where it is. */
-raffia_status pool_resize_plain(struct raffia_pool *pool, const void *address, size_t bytes);
+raffia_status pool_resize_plain(struct raffia_pool *pool, const void *address, size_t requested,
+                                size_t bytes);
 
 /* INVALID_ARGUMENT for a stream on a device without streams, and as pool_enter(). */
 raffia_status pool_check_stream(const struct raffia_pool *pool, raffia_stream stream);
@@ -480,15 +496,21 @@ struct pool_bad_address {
         POOL_ADDRESS_FREE,     /* free space */
         POOL_ADDRESS_PENDING,  /* freed on a stream before */
         POOL_ADDRESS_INTERIOR, /* inside `block` */
+        POOL_ADDRESS_SIZE,     /* the start of `block`, which is not of the size it is taken for */
     } fault;
     raffia_block block;
+    size_t bytes; /* it is taken for */
 };
 
 /* The lock of the space held, which is the one that has the address. */
 void pool_judge_address(struct raffia_pool *pool, struct space *space, const void *address,
                         struct pool_bad_address *verdict);
 
-/* No lock held. Returns BAD_ADDRESS. */
+/* The same of what somebody takes for a block of that size. */
+void pool_judge_block(struct raffia_pool *pool, struct space *space, const void *address,
+                      size_t requested, struct pool_bad_address *verdict);
+
+/* No lock held. Returns BAD_ADDRESS; INVALID_ARGUMENT where it is the size that is wrong. */
 raffia_status pool_refuse_address(const struct raffia_pool *pool, const char *verb,
                                   const struct pool_bad_address *verdict);
 

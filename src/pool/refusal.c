@@ -148,6 +148,21 @@ void pool_judge_address(struct raffia_pool *pool, struct space *space, const voi
                                                     : POOL_ADDRESS_INTERIOR;
 }
 
+void pool_judge_block(struct raffia_pool *pool, struct space *space, const void *address,
+                      size_t requested, struct pool_bad_address *verdict)
+{
+    struct space_block block;
+    if (!pool_find_live_in(pool, space, address, &block) || pool_is_size(&block, requested)) {
+        pool_judge_address(pool, space, address, verdict);
+        return;
+    }
+    /* As in pool_requested(). */
+    const size_t bytes = requested == RAFFIA_NONE ? requested : requested - pool->guard_bytes;
+    *verdict =
+        (struct pool_bad_address){.address = address, .fault = POOL_ADDRESS_SIZE, .bytes = bytes};
+    pool_describe_block(pool, &block, &verdict->block);
+}
+
 raffia_status pool_refuse_address(const struct raffia_pool *pool, const char *verb,
                                   const struct pool_bad_address *verdict)
 {
@@ -169,6 +184,13 @@ raffia_status pool_refuse_address(const struct raffia_pool *pool, const char *ve
                           "cannot %s %p: it lies inside the block of %zu bytes at %p of pool '%s'; "
                           "name the block by its start",
                           verb, address, verdict->block.bytes, verdict->block.address, pool->name);
+    case POOL_ADDRESS_SIZE:
+        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                          "cannot %s %p as a block of %zu bytes%s: that of pool '%s' there has "
+                          "%zu, and stays as it is",
+                          verb, address, verdict->bytes,
+                          verdict->bytes == pool->granule ? " (or of 0, which takes as much)" : "",
+                          pool->name, verdict->block.requested_bytes);
     case POOL_ADDRESS_ABSENT:
         return core_error(RAFFIA_ERROR_BAD_ADDRESS,
                           "cannot %s %p: pool '%s' has no memory there, so it was freed before or "

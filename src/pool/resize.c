@@ -14,7 +14,9 @@ static void count_resize(struct raffia_pool *pool, size_t old_bytes, size_t new_
 
 /* What became of one try. */
 struct resizing {
-    size_t bytes; /* guard included */
+    size_t
+        requested; /* what it is taken for, 0 going for all; and what it shall be: guard included */
+    size_t bytes;
     bool found;
     bool hopeless;            /* it cannot grow, whatever is gathered or mapped */
     struct space_block block; /* as it was before */
@@ -26,9 +28,10 @@ static raffia_status resize_in_place(struct raffia_pool *pool, const struct pool
                                      const void *address, struct resizing *resizing)
 {
     struct space_block *block = &resizing->block, after;
-    resizing->found = pool_find_live_in(pool, home->space, address, block);
+    resizing->found = pool_find_live_in(pool, home->space, address, block) &&
+                      pool_is_size(block, resizing->requested);
     if (!resizing->found) {
-        pool_judge_address(pool, home->space, address, &resizing->verdict);
+        pool_judge_block(pool, home->space, address, resizing->requested, &resizing->verdict);
         return RAFFIA_ERROR_BAD_ADDRESS;
     }
     if (resizing->bytes > pool->range_bytes - block->offset)
@@ -202,11 +205,10 @@ static raffia_status refuse(const struct raffia_pool *pool, const void *address,
                       core_format_size(bytes, asked));
 }
 
-raffia_status pool_resize_plain(struct raffia_pool *pool, const void *address, size_t bytes)
+raffia_status pool_resize_plain(struct raffia_pool *pool, const void *address, size_t requested,
+                                size_t bytes)
 {
-    struct resizing resizing;
-    if (!core_add(bytes ? bytes : pool->granule, pool->guard_bytes, &resizing.bytes))
-        resizing.bytes = RAFFIA_NONE; /* more than any range has */
+    struct resizing resizing = {.requested = requested, .bytes = pool_requested(pool, bytes)};
     raffia_status status = resize_at_home(pool, address, &resizing);
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY && !resizing.hopeless)
         status = resize_anew(pool, address, &resizing);
@@ -217,13 +219,23 @@ raffia_status pool_resize_plain(struct raffia_pool *pool, const void *address, s
     return status;
 }
 
+static raffia_status resize(struct raffia_pool *pool, const void *address, size_t requested,
+                            size_t bytes)
+{
+    if (pool->guard)
+        return pool_resize_guarded(pool, address, requested, bytes);
+    raffia_status status = pool->order ? pool_order_before_resize(pool, address, bytes) : RAFFIA_OK;
+    return status ? status : pool_resize_plain(pool, address, requested, bytes);
+}
+
 raffia_status raffia_pool_resize(raffia_pool *pool, void *address, size_t bytes)
 {
     raffia_status status = pool_enter_to_change(pool);
-    if (status)
-        return status;
-    if (pool->guard)
-        return pool_resize_guarded(pool, address, bytes);
-    status = pool->order ? pool_order_before_resize(pool, address, bytes) : RAFFIA_OK;
-    return status ? status : pool_resize_plain(pool, address, bytes);
+    return status ? status : resize(pool, address, 0, bytes);
+}
+
+raffia_status pool_resize_sized(raffia_pool *pool, void *address, size_t bytes, size_t new_bytes)
+{
+    raffia_status status = pool_enter_to_change(pool);
+    return status ? status : resize(pool, address, pool_requested(pool, bytes), new_bytes);
 }

@@ -97,10 +97,7 @@ static raffia_status deallocate_moved(struct aligned_resource *self, raffia_stre
     pthread_mutex_unlock(&self->lock);
     raffia_status status =
         moved && block.bytes != expected
-            ? core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
-                         "the block at %p is freed with %zu bytes aligned to %zu, but was not "
-                         "allocated so: it stays live",
-                         address, bytes, alignment)
+            ? resource_refuse_size(address, bytes, alignment, block.bytes)
             : resource_adaptor_deallocate(&self->adaptor, stream, block.start, block.bytes, UNIT);
     if (status && moved) {
         struct core_error_record cause;

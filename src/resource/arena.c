@@ -121,7 +121,7 @@ static void gather_free(struct arena_resource *self)
             space_remove(local->space, i * ARENA_SUPERBLOCK, ARENA_SUPERBLOCK))
             continue;
         self->owners[i] = 0;
-        raffia_status status = space_free_held(self->whole, i * ARENA_SUPERBLOCK, &unused);
+        raffia_status status = space_free_held(self->whole, i * ARENA_SUPERBLOCK, 0, &unused);
         assert(!status);
         (void)status;
     }

@@ -97,7 +97,6 @@ static raffia_status arena_deallocate(void *context, raffia_stream stream, void 
     struct space *space = NULL;
     struct space_block block;
     uint64_t id;
-    (void)bytes;
     (void)alignment;
     if (!address || resource_is_inherited(&self->adaptor.base))
         return RAFFIA_OK;
@@ -106,7 +105,8 @@ static raffia_status arena_deallocate(void *context, raffia_stream stream, void 
         return status;
     const size_t offset = (uintptr_t)address - (uintptr_t)self->base;
     pthread_mutex_lock(&self->lock);
-    const bool good = find_block(self, offset, &space, &block);
+    const bool found = find_block(self, offset, &space, &block);
+    const bool good = found && block.requested == bytes;
     struct arena_local *local = arena_find_local(self, id);
     const bool own = good && local && local->space == space;
     const bool by_event = self->order.asynchronous &&
@@ -116,8 +116,12 @@ static raffia_status arena_deallocate(void *context, raffia_stream stream, void 
     if (good && !status)
         status = space_set_state(space, block.handle, SPACE_PENDING);
     pthread_mutex_unlock(&self->lock);
-    if (!good || status)
-        return good ? status : refuse_address(address);
+    if (!found)
+        return refuse_address(address);
+    if (!good)
+        return resource_refuse_size(address, bytes, RAFFIA_DEFAULT_ALIGNMENT, block.requested);
+    if (status)
+        return status;
     if (!own || by_event)
         status = resource_order_drain(&self->order, stream);
     pthread_mutex_lock(&self->lock);

@@ -116,6 +116,10 @@ static raffia_status binning_deallocate(void *context, raffia_stream stream, voi
         route(self, bytes, 0, &way);
         status = way.ops->deallocate(way.context, stream, address, bytes, alignment);
     }
+    /* A wrong size leads to a wrong bin, or upstream, which may have a bin's chunk there. */
+    if (status == RAFFIA_ERROR_BAD_ADDRESS || status == RAFFIA_ERROR_INVALID_ARGUMENT)
+        status = resource_explain_refusal(raffia_resource_as_ref(&self->adaptor.base), address,
+                                          bytes, status);
     return resource_settle(&self->adaptor.base, address, status);
 }
 

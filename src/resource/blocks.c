@@ -85,15 +85,21 @@ static void close_gap(struct resource_blocks *blocks, size_t gap)
     blocks->places[gap] = (struct resource_block){0};
 }
 
-bool resource_blocks_take(struct resource_blocks *blocks, const void *address,
+bool resource_blocks_find(const struct resource_blocks *blocks, const void *address,
                           struct resource_block *block)
 {
     if (!blocks->count || !address)
         return false;
-    const size_t place = place_of(blocks, address);
-    if (!blocks->places[place].address)
+    *block = blocks->places[place_of(blocks, address)];
+    return block->address != NULL;
+}
+
+bool resource_blocks_take(struct resource_blocks *blocks, const void *address,
+                          struct resource_block *block)
+{
+    if (!resource_blocks_find(blocks, address, block))
         return false;
-    *block = blocks->places[place];
+    const size_t place = place_of(blocks, address);
     blocks->count--;
     if (blocks->count) {
         close_gap(blocks, place);

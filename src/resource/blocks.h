@@ -29,6 +29,10 @@ struct resource_blocks {
 raffia_status resource_blocks_add(struct resource_blocks *blocks,
                                   const struct resource_block *block);
 
+/* The block that starts at the address; false if there is none. */
+bool resource_blocks_find(const struct resource_blocks *blocks, const void *address,
+                          struct resource_block *block);
+
 /* Takes the block out that starts at the address; false if there is none. Cannot fail. */
 bool resource_blocks_take(struct resource_blocks *blocks, const void *address,
                           struct resource_block *block);

@@ -13,6 +13,7 @@ struct fixed_block {
     struct fixed_block *next; /* in the list of free ones */
     char *address;
     bool live;
+    size_t bytes;                     /* what was asked for, while it is live */
     struct resource_mark mark;        /* of its last use */
     const struct resource_mark *born; /* its chunk's, until the first use; then NULL */
 };

@@ -19,24 +19,26 @@
 
 /* ---- blocks --------------------------------------------------------------------------------- */
 
-static struct fixed_block *take(struct fixed_size_resource *self)
+static struct fixed_block *take(struct fixed_size_resource *self, size_t bytes)
 {
     pthread_mutex_lock(&self->lock);
     struct fixed_block *block = fixed_blocks_take(self);
+    if (block)
+        block->bytes = bytes;
     pthread_mutex_unlock(&self->lock);
     return block;
 }
 
 static raffia_status take_or_grow(struct fixed_size_resource *self, raffia_stream stream,
-                                  struct fixed_block **block_p)
+                                  size_t bytes, struct fixed_block **block_p)
 {
     raffia_status status = RAFFIA_OK;
-    *block_p = take(self);
+    *block_p = take(self, bytes);
     if (*block_p)
         return RAFFIA_OK;
     pthread_mutex_lock(&self->growth);
     /* Others may take what was added before this thread can. */
-    while (!status && !(*block_p = take(self)))
+    while (!status && !(*block_p = take(self, bytes)))
         status = fixed_blocks_grow(self, stream);
     pthread_mutex_unlock(&self->growth);
     return status;
@@ -73,7 +75,7 @@ static raffia_status fixed_size_allocate(void *context, raffia_stream stream, si
         *address_p = NULL;
         return RAFFIA_OK;
     }
-    status = take_or_grow(self, stream, &block);
+    status = take_or_grow(self, stream, bytes, &block);
     if (status)
         return status;
     status = block->born ? resource_order_follow(&self->order, stream, block->born)
@@ -108,13 +110,15 @@ static raffia_status fixed_size_deallocate(void *context, raffia_stream stream, 
         return RAFFIA_OK;
     pthread_mutex_lock(&self->lock);
     struct fixed_block *block = fixed_blocks_at(self, address);
-    const bool good =
-        block && block->live && block->address == address && bytes <= self->block_bytes;
-    if (good)
+    const bool found = block && block->live && block->address == address;
+    const size_t has = found ? block->bytes : 0;
+    if (found && has == bytes)
         block->live = false;
     pthread_mutex_unlock(&self->lock);
-    if (!good)
+    if (!found)
         return refuse_address(address);
+    if (has != bytes)
+        return resource_refuse_size(address, bytes, RAFFIA_DEFAULT_ALIGNMENT, has);
     raffia_status status = resource_order_mark(&self->order, stream, &block->mark);
     pthread_mutex_lock(&self->lock);
     if (status)
@@ -136,7 +140,7 @@ static raffia_status fixed_size_find(void *context, const void *address, raffia_
     const struct fixed_block *block = fixed_blocks_at(self, address);
     const bool live = block && block->live;
     if (live)
-        *found = resource_live_block(block->address, self->block_bytes, self->block_bytes);
+        *found = resource_live_block(block->address, self->block_bytes, block->bytes);
     pthread_mutex_unlock(&self->lock);
     return live ? RAFFIA_OK : refuse_address(address);
 }
@@ -163,7 +167,7 @@ static raffia_status fixed_size_walk(void *context, raffia_block_visitor visitor
         for (size_t i = 0; i < self->blocks_per_chunk && wanted; i++) {
             const struct fixed_block *block = &self->chunks[c].blocks[i];
             const raffia_block shown =
-                resource_live_block(block->address, self->block_bytes, self->block_bytes);
+                resource_live_block(block->address, self->block_bytes, block->bytes);
             wanted = !block->live || visitor(argument, &shown);
         }
     pthread_mutex_unlock(&self->lock);

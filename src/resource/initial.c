@@ -237,7 +237,7 @@ static raffia_status initial_deallocate(void *context, raffia_stream stream, voi
     raffia_status status = resource_claim(&self->base, address);
     if (status)
         return status;
-    status = pool ? raffia_pool_free_on(pool, stream, address)
+    status = pool ? pool_free_sized(pool, stream, address, bytes)
                   : regular.ops->deallocate(regular.context, stream, address, bytes, alignment);
     return resource_settle(&self->base, address, status);
 }

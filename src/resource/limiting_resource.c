@@ -101,6 +101,17 @@ static raffia_status limiting_allocate(void *context, raffia_stream stream, size
     return status;
 }
 
+/* More than what is live. */
+static raffia_status refuse_free(struct limiting_resource *self, const void *address, size_t bytes)
+{
+    raffia_status status =
+        core_error(RAFFIA_ERROR_BAD_ADDRESS,
+                   "%zu bytes at %p are freed through a limiting adaptor that has less than that "
+                   "live: they were allocated through another resource",
+                   bytes, address);
+    return resource_explain_refusal(self->adaptor.upstream, address, bytes, status);
+}
+
 static raffia_status limiting_deallocate(void *context, raffia_stream stream, void *address,
                                          size_t bytes, size_t alignment)
 {
@@ -110,10 +121,7 @@ static raffia_status limiting_deallocate(void *context, raffia_stream stream, vo
         return RAFFIA_OK;
     if (!charge(bytes, &charged) ||
         (address && atomic_load_explicit(&self->allocated, memory_order_relaxed) < charged))
-        return core_error(RAFFIA_ERROR_BAD_ADDRESS,
-                          "%zu bytes at %p are freed through a limiting adaptor that has less than "
-                          "that live: they were allocated through another resource",
-                          bytes, address);
+        return refuse_free(self, address, bytes);
     raffia_status status =
         resource_adaptor_deallocate(&self->adaptor, stream, address, bytes, alignment);
     if (!status && address)

@@ -83,7 +83,7 @@ static raffia_status pinned_deallocate(void *context, raffia_stream stream, void
     if (status)
         return status;
     status = is_pooled(self, address)
-                 ? raffia_pool_free_on(self->pool, stream, address)
+                 ? pool_free_sized(self->pool, stream, address, bytes)
                  : fresh.ops->deallocate(fresh.context, stream, address, bytes, alignment);
     return resource_settle(&self->base, address, status);
 }

@@ -33,19 +33,19 @@ static raffia_status pool_resource_allocate(void *context, raffia_stream stream,
     return status;
 }
 
-/* The pool knows sizes by itself, so the one given is not needed. */
+/* The pool knows sizes by itself. That the caller knows the same one tells its block from one of a
+ * resource above, which may start in the same place. */
 static raffia_status pool_resource_deallocate(void *context, raffia_stream stream, void *address,
                                               size_t bytes, size_t alignment)
 {
     struct pool_resource *self = context;
-    (void)bytes;
     (void)alignment;
     if (!address || resource_is_inherited(&self->base))
         return RAFFIA_OK;
     raffia_status status = resource_claim(&self->base, address);
     if (status)
         return status;
-    status = raffia_pool_free_on(self->pool, stream, address);
+    status = pool_free_sized(self->pool, stream, address, bytes);
     /* A guarded pool that finds damage has freed the block all the same. */
     (void)resource_settle(&self->base, address,
                           status == RAFFIA_ERROR_CORRUPT ? RAFFIA_OK : status);
@@ -78,10 +78,9 @@ static raffia_status pool_resource_resize(void *context, raffia_stream stream, v
                                           size_t bytes, size_t new_bytes, size_t alignment)
 {
     struct pool_resource *self = context;
-    (void)bytes;
     (void)alignment;
     raffia_status status = resource_check_stream(self->device, stream);
-    return status ? status : raffia_pool_resize(self->pool, address, new_bytes);
+    return status ? status : pool_resize_sized(self->pool, address, bytes, new_bytes);
 }
 
 struct live_walk {

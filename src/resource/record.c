@@ -82,10 +82,7 @@ raffia_status resource_record_take(struct resource_record *record, const void *a
     if (!found)
         return refuse_address(address);
     if (!fits)
-        return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
-                          "the block at %p is freed with %zu bytes aligned to %zu, but was not "
-                          "allocated so: it stays live",
-                          address, bytes, alignment);
+        return resource_refuse_size(address, bytes, alignment, block->bytes);
     return RAFFIA_OK;
 }
 

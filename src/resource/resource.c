@@ -63,6 +63,36 @@ raffia_status resource_claim(struct raffia_resource *resource, const void *addre
     return RAFFIA_OK;
 }
 
+#undef resource_refuse_size
+raffia_status resource_refuse_size(const void *address, size_t bytes, size_t alignment, size_t has)
+{
+    if (alignment <= RAFFIA_DEFAULT_ALIGNMENT)
+        return core_error(
+            RAFFIA_ERROR_INVALID_ARGUMENT,
+            "cannot free %p as a block of %zu bytes: the one there has %zu, and stays "
+            "as it is",
+            address, bytes, has);
+    return core_error(
+        RAFFIA_ERROR_INVALID_ARGUMENT,
+        "cannot free %p as a block of %zu bytes aligned to %zu: the one there has %zu "
+        "with the room for its alignment, and stays as it is",
+        address, bytes, alignment, has);
+}
+
+raffia_status resource_explain_refusal(raffia_resource_ref ref, const void *address, size_t bytes,
+                                       raffia_status status)
+{
+    raffia_block block = {0};
+    struct core_error_record cause;
+    core_error_save(&cause);
+    if (!RESOURCE_HAS(ref.ops, find) || ref.ops->find(ref.context, address, &block) ||
+        block.address != address || block.requested_bytes == bytes) {
+        core_error_restore(&cause);
+        return status;
+    }
+    return resource_refuse_size(address, bytes, RAFFIA_DEFAULT_ALIGNMENT, block.requested_bytes);
+}
+
 bool resource_is_same(void *context, void *other)
 {
     return context == other;

@@ -104,6 +104,19 @@ static inline raffia_status resource_settle(struct raffia_resource *resource, co
     return status;
 }
 
+/* A block is freed as one of another size than it has: says so, INVALID_ARGUMENT. `has` is what the
+ * block takes with the room for its alignment, which is nothing up to RAFFIA_DEFAULT_ALIGNMENT. */
+raffia_status resource_refuse_size(const void *address, size_t bytes, size_t alignment, size_t has);
+#ifdef __clang_analyzer__ /* see core/error.h */
+#define resource_refuse_size(...) core_failure(resource_refuse_size(__VA_ARGS__))
+#endif
+
+/* For who cannot free a block and does not know it: resource_refuse_size() if the resource knows a
+ * live block that starts at the address and has another size; else `status`, and the last error
+ * stays. */
+raffia_status resource_explain_refusal(raffia_resource_ref ref, const void *address, size_t bytes,
+                                       raffia_status status);
+
 static inline bool resource_is_inherited(const struct raffia_resource *resource)
 {
     return resource->generation != core_fork_generation();

@@ -112,6 +112,28 @@ static void put_back(struct tracking_resource *self, const struct resource_block
 }
 
 /* Off the record before upstream has the block: another thread may get its address at once. */
+/* Takes the block off the record if it is of that size. */
+static raffia_status take_out(struct tracking_resource *self, const void *address, size_t bytes,
+                              struct resource_block *block)
+{
+    pthread_mutex_lock(&self->lock);
+    const bool found = resource_blocks_find(&self->blocks, address, block);
+    const bool good = found && block->bytes == bytes;
+    if (good) {
+        (void)resource_blocks_take(&self->blocks, address, block);
+        self->bytes -= bytes;
+    }
+    pthread_mutex_unlock(&self->lock);
+    if (good)
+        return RAFFIA_OK;
+    if (found)
+        return resource_refuse_size(address, bytes, RAFFIA_DEFAULT_ALIGNMENT, block->bytes);
+    return core_error(RAFFIA_ERROR_BAD_ADDRESS,
+                      "%p is no live block of this tracking adaptor: it was freed before, lies "
+                      "inside a block, or was allocated by another resource",
+                      address);
+}
+
 static raffia_status tracking_deallocate(void *context, raffia_stream stream, void *address,
                                          size_t bytes, size_t alignment)
 {
@@ -121,21 +143,10 @@ static raffia_status tracking_deallocate(void *context, raffia_stream stream, vo
         return RAFFIA_OK;
     if (!address)
         return resource_adaptor_deallocate(&self->adaptor, stream, address, bytes, alignment);
-    pthread_mutex_lock(&self->lock);
-    const bool found = resource_blocks_take(&self->blocks, address, &block);
-    if (found)
-        self->bytes -= block.bytes;
-    pthread_mutex_unlock(&self->lock);
-    if (!found)
-        return core_error(RAFFIA_ERROR_BAD_ADDRESS,
-                          "%p is no live block of this tracking adaptor: it was freed before, lies "
-                          "inside a block, or was allocated by another resource",
-                          address);
-    if (block.bytes != bytes)
-        core_log_warn("the block at %p is freed with %zu bytes, but has %zu: freed with those",
-                      address, bytes, block.bytes);
-    raffia_status status =
-        resource_adaptor_deallocate(&self->adaptor, stream, address, block.bytes, alignment);
+    raffia_status status = take_out(self, address, bytes, &block);
+    if (status)
+        return status;
+    status = resource_adaptor_deallocate(&self->adaptor, stream, address, bytes, alignment);
     if (status) {
         put_back(self, &block);
         return status;

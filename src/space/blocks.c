@@ -250,7 +250,7 @@ raffia_status space_free(struct space *space, space_handle handle)
     return RAFFIA_OK;
 }
 
-raffia_status space_free_held(struct space *space, size_t offset, size_t *bytes_p)
+raffia_status space_free_held(struct space *space, size_t offset, size_t requested, size_t *bytes_p)
 {
     if (offset >= space->range_bytes || (offset & (space->granule - 1)))
         return RAFFIA_ERROR_BAD_ADDRESS;
@@ -264,7 +264,10 @@ raffia_status space_free_held(struct space *space, size_t offset, size_t *bytes_
     const struct space_record *record = space_at(space, link);
     if (space_state_of(record) != SPACE_HELD) /* the dummy is not */
         return RAFFIA_ERROR_BAD_ADDRESS;
-    *bytes_p = (size_t)record->units << space->granule_shift;
+    const size_t bytes = (size_t)record->units << space->granule_shift;
+    if (requested && bytes - record->slack != requested)
+        return RAFFIA_ERROR_BAD_ADDRESS;
+    *bytes_p = bytes;
     give(space, link);
     return RAFFIA_OK;
 }

@@ -19,6 +19,12 @@ void space_describe(const struct space *space, space_link link, struct space_blo
     };
 }
 
+size_t space_requested(const struct space *space, space_handle handle)
+{
+    const struct space_record *record = space_at(space, (space_link)handle);
+    return ((size_t)record->units << space->granule_shift) - record->slack;
+}
+
 raffia_status space_find(struct space *space, size_t offset, struct space_block *block)
 {
     if (offset >= space->range_bytes || !core_is_aligned(offset, space->granule))

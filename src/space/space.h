@@ -108,10 +108,14 @@ raffia_status space_allocate(struct space *space, const struct space_request *re
 /* Frees a block by its handle. BAD_ADDRESS if there is none such. */
 raffia_status space_free(struct space *space, space_handle handle);
 
-/* Frees the block that starts at `offset` if it is SPACE_HELD, and says how many bytes it had.
- * BAD_ADDRESS, and no sentence recorded, if there is none such. The short way of space_find() and
- * space_free(). */
-raffia_status space_free_held(struct space *space, size_t offset, size_t *bytes_p);
+/* Frees the block that starts at `offset` if it is SPACE_HELD and `requested` is what was asked
+ * for, or 0, which goes for all; says how many bytes it had. BAD_ADDRESS, and no sentence recorded,
+ * if there is none such. The short way of space_find() and space_free(). */
+raffia_status space_free_held(struct space *space, size_t offset, size_t requested,
+                              size_t *bytes_p);
+
+/* What was asked for, of a block that is there. Constant time. */
+size_t space_requested(const struct space *space, space_handle handle);
 
 /* Describes the block that starts at `offset`; BAD_ADDRESS if none starts exactly there (free
  * space, the inside of a block, absent, outside). Constant time, no sentence recorded. */

@@ -1,6 +1,11 @@
 """raffia bench copy: batches of small copies, on a simulated device. Times are not looked at."""
 
-from conftest import raffia
+import signal
+import time
+
+import pytest
+
+from conftest import FAILURE, raffia, start
 
 SHAPES = ["h2d.4096x256 B", "d2h.4096x256 B", "h2d.64x256 B", "h2d.1024x4 KiB", "h2d.64x64 KiB"]
 
@@ -27,3 +32,25 @@ def test_a7_a_threshold_is_advised_from_a_measurement():
     assert (advised == 0) == (count == 0)
     assert any("measured here" in note for note in found["notes"])
     assert not any("by the driver" in note for note in found["notes"])  # the kernel made ours
+
+
+def test_a_sample_in_small_copies_is_so_many_and_not_all_bytes():
+    line = ["bench", "copy", "--device", "sim:0", "--json", "--runs", 1, "--sizes", "1,64KiB", "--total", "64MiB"]
+    found = raffia(*line).json
+    rows = {row["name"]: row for row in found["rows"]}
+    assert rows["h2d.pinned.1 B"]["bytes"] == rows["d2h.pageable.1 B"]["bytes"] == 65536
+    assert rows["h2d.pinned.64 KiB"]["bytes"] == 64 << 20
+    assert [note for note in found["notes"] if "--total" in note] == [
+        "a sample in copies of 1 B is 65536 of them, 64 KiB, and not --total 64 MiB"
+    ]
+
+
+# Of the rounds of one size, and of the batches that come behind the few rounds of the smallest total.
+@pytest.mark.parametrize("total", ["1GiB", "1"])
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_it_soon(total, signal_number):
+    process = start("bench", "copy", "--device", "sim:0", "--sizes", "1", "--total", total, "--runs", "10000")
+    time.sleep(2)
+    process.send_signal(signal_number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == FAILURE and "interrupted" in err

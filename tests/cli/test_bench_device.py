@@ -84,6 +84,17 @@ def test_memory_pinned_for_a_device_is_none_to_measure(name):
     assert "'pinned:sim:0' is host memory pinned for a device" in result.err and result.out == ""
 
 
+@pytest.mark.parametrize("command", ["bench alloc", "bench copy", "bench load", "bench step", "bench tlb", "bench trace", "load"])
+def test_an_empty_name_is_no_device(command):
+    result = raffia(*command.split(), "--device", "", expect=USAGE)
+    assert "--device: the name of the device is empty" in result.err and result.out == ""
+
+
+def test_help_gives_a_default_where_there_is_one():
+    assert "it must be named" in " ".join(raffia("bench", "copy", "--help").out.split())
+    assert "this machine's memory" in " ".join(raffia("bench", "alloc", "--help").out.split())
+
+
 def test_devices_that_cannot_be_measured_are_refused():
     assert "--device is needed" in raffia("bench", "copy", expect=USAGE).err
     assert "no device 'sim:77'" in raffia("bench", "step", "--device", "sim:77", expect=FAILURE).err

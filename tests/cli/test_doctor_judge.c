@@ -102,6 +102,22 @@ static void an_empty_pool_comes_with_the_command_that_fills_it(void **state)
     /* 8 % of 64 GiB in pages of 2 MiB. */
     assert_string_equal(finding->fix, "echo 2621 | sudo tee "
                                       "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
+    assert_non_null(strstr(finding->why, "the 0 pages there are and 2621 more: 8 % of the memory"));
+    (void)state;
+}
+
+static void a_pool_in_use_is_made_larger_and_the_sum_explained(void **state)
+{
+    struct host_facts facts = good_machine();
+    facts.pools[0].total = 10;
+    facts.pools[0].free = 0;
+    facts.memory.total = HOST_UNLIMITED;
+    struct doctor_findings findings = judge(&facts);
+    const struct doctor_finding *finding = only_complaint(&findings, DOCTOR_PROBLEM);
+    /* 8 % of 2 GiB in pages of 2 MiB. */
+    assert_non_null(strstr(finding->fix, "echo 91 |"));
+    assert_non_null(strstr(finding->why, "the 10 pages there are and 81 more: 8 % of 2 GiB, as the "
+                                         "memory is unknown"));
     (void)state;
 }
 
@@ -256,6 +272,7 @@ int main(void)
         cmocka_unit_test(a_good_machine_has_no_complaints),
         cmocka_unit_test(memory_that_is_not_known_is_not_called_none),
         cmocka_unit_test(an_empty_pool_comes_with_the_command_that_fills_it),
+        cmocka_unit_test(a_pool_in_use_is_made_larger_and_the_sum_explained),
         cmocka_unit_test(promised_pages_do_not_count_as_free),
         cmocka_unit_test(no_gigantic_pages_is_no_problem),
         cmocka_unit_test(a_control_group_without_pages_is_named),

@@ -428,6 +428,8 @@ static void bad_arguments_are_found_before_anything_is_submitted(void **state)
     assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, raffia_copy_batch(SIM, NULL, NULL, 3, none));
     assert_status(RAFFIA_ERROR_NOT_FOUND, raffia_copy("sim:7", NULL, on_device, on_pinned, 8));
     assert_ok(raffia_copy_batch(SIM, NULL, NULL, 0, none));
+    assert_ok(raffia_copy_batch(SIM, copies, NULL, 0, none)); /* is no stream */
+    assert_ok(raffia_copy_batch("host", copies, NULL, 0, none));
     assert_ok(raffia_copy(SIM, NULL, NULL, NULL, 0));
     expect_calls(before, 0, 0, 0);
 }

@@ -115,6 +115,8 @@ static void copy_in_batches(const struct subject *s, char *at, unsigned char *fr
     subject_fill(s, at, 0x42, (size_t)PIECES * PIECE);
     assert_ok(s->driver->copy_batch(s->index, NULL, copies, PIECES));
     assert_ok(s->driver->copy_batch(s->index, NULL, copies, 0));
+    assert_ok(s->driver->copy_batch(s->index, NULL, NULL, 0));
+    assert_ok(s->driver->copy_batch(s->index, (driver_stream)copies, copies, 0)); /* is none */
     wait_for_work(s);
     subject_read(s, at, to, (size_t)PIECES * PIECE);
     for (size_t i = 0; i < PIECES; i++) {

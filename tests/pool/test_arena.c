@@ -184,10 +184,14 @@ static void what_is_no_block_of_an_arena_is_refused(void **state)
     assert_non_null(strstr(raffia_last_error(), "inside the block of 1024 bytes"));
     assert_int_equal(raffia_pool_free(pool, block + 1024), RAFFIA_ERROR_BAD_ADDRESS);
     assert_non_null(strstr(raffia_last_error(), "free space"));
-    must_free(pool, block);
+    assert_int_equal(pool_free_sized(pool, NULL, block, 1024), RAFFIA_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(raffia_last_error(), "has 1000"));
+    assert_int_equal(pool_resize_sized(pool, block, 1024, 5), RAFFIA_ERROR_INVALID_ARGUMENT);
+    assert_ok(pool_resize_sized(pool, block, 1000, 900));
+    assert_ok(pool_free_sized(pool, NULL, block, 900));
     assert_int_equal(raffia_pool_free(pool, block), RAFFIA_ERROR_BAD_ADDRESS);
     assert_int_equal(raffia_pool_resize(pool, block, 5), RAFFIA_ERROR_BAD_ADDRESS);
-    assert_int_equal(stats_of(pool).bad_frees, 3);
+    assert_int_equal(stats_of(pool).bad_frees, 4);
     drop_pool(pool);
 }
 

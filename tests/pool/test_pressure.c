@@ -64,6 +64,17 @@ static void a_request_is_tried_once_more_when_something_was_freed(void **state)
     empty(pool, &cache);
 }
 
+static void a_resize_asks_nobody(void **state)
+{
+    (void)state;
+    struct cache cache = {.calls = 0};
+    raffia_pool *pool = make_full(&cache, 2);
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY,
+                  raffia_pool_resize(pool, cache.blocks[0], 2 * TEST_CHUNK));
+    assert_int_equal(cache.calls, 0);
+    empty(pool, &cache);
+}
+
 static void one_round_and_no_more(void **state)
 {
     (void)state;
@@ -158,6 +169,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, set_up_device)
     const struct CMUnitTest tests[] = {
         TEST(a_request_is_tried_once_more_when_something_was_freed),
+        TEST(a_resize_asks_nobody),
         TEST(one_round_and_no_more),
         TEST(what_no_freeing_could_help_is_refused_at_once),
         TEST(it_is_not_called_from_within_itself),

@@ -17,21 +17,26 @@ static struct pool_plan remap_plan(void)
     return plan;
 }
 
-/* A full pool of blocks of a chunk each, every byte of them marked. */
-static void fill_with_chunks(raffia_pool *pool, char *blocks[CHUNKS])
+/* A pool full of blocks of a chunk each, every byte of them marked. */
+static raffia_pool *make_full(const struct pool_plan *plan, char *blocks[CHUNKS])
 {
+    raffia_pool *pool = make_pool(plan);
     for (size_t i = 0; i < CHUNKS; i++) {
         blocks[i] = must_alloc(pool, TEST_CHUNK);
         memset(blocks[i], (int)i + 1, TEST_CHUNK);
     }
+    return pool;
 }
 
-static void free_every_other(raffia_pool *pool, char *blocks[CHUNKS])
+/* The same with every other one freed. */
+static raffia_pool *make_scattered(const struct pool_plan *plan, char *blocks[CHUNKS])
 {
+    raffia_pool *pool = make_full(plan, blocks);
     for (size_t i = 0; i < CHUNKS; i += 2) {
         must_free(pool, blocks[i]);
         blocks[i] = NULL;
     }
+    return pool;
 }
 
 static void assert_contents(char *const blocks[CHUNKS])
@@ -42,21 +47,21 @@ static void assert_contents(char *const blocks[CHUNKS])
                 fail_msg("byte %zu of block %zu has changed", at, i);
 }
 
-static void free_all(raffia_pool *pool, char *blocks[CHUNKS])
+/* What is left of the blocks, and the pool. */
+static void drop_all(raffia_pool *pool, char *blocks[CHUNKS])
 {
     for (size_t i = 0; i < CHUNKS; i++)
         if (blocks[i])
             must_free(pool, blocks[i]);
+    drop_pool(pool);
 }
 
 static void b16_scattered_free_chunks_serve_one_large_request(void **state)
 {
     (void)state;
     const struct pool_plan plan = remap_plan();
-    raffia_pool *pool = make_pool(&plan);
     char *blocks[CHUNKS];
-    fill_with_chunks(pool, blocks);
-    free_every_other(pool, blocks);
+    raffia_pool *pool = make_scattered(&plan, blocks);
     char *large = must_alloc(pool, CHUNKS / 2 * TEST_CHUNK);
     memset(large, 99, CHUNKS / 2 * TEST_CHUNK);
     assert_contents(blocks);
@@ -68,18 +73,15 @@ static void b16_scattered_free_chunks_serve_one_large_request(void **state)
     assert_int_equal(stats.peak_reserved_bytes, CHUNKS * TEST_CHUNK);
     assert_int_equal(stats.free_bytes, 0);
     must_free(pool, large);
-    free_all(pool, blocks);
-    drop_pool(pool);
+    drop_all(pool, blocks);
 }
 
 static void b16_a_request_is_refused_only_for_want_of_whole_free_chunks(void **state)
 {
     (void)state;
     const struct pool_plan plan = remap_plan();
-    raffia_pool *pool = make_pool(&plan);
     char *blocks[CHUNKS];
-    fill_with_chunks(pool, blocks);
-    free_every_other(pool, blocks);
+    raffia_pool *pool = make_scattered(&plan, blocks);
     void *pin = must_alloc(pool, TEST_GRANULE), *large = NULL;
     assert_int_equal(stats_of(pool).stranded_bytes, TEST_CHUNK - TEST_GRANULE);
     const raffia_pool_stats before = stats_of(pool);
@@ -96,8 +98,7 @@ static void b16_a_request_is_refused_only_for_want_of_whole_free_chunks(void **s
     assert_contents(blocks);
     must_free(pool, large);
     must_free(pool, pin);
-    free_all(pool, blocks);
-    drop_pool(pool);
+    drop_all(pool, blocks);
 }
 
 static void what_may_still_be_borrowed_is_used_before_chunks_move(void **state)
@@ -106,9 +107,8 @@ static void what_may_still_be_borrowed_is_used_before_chunks_move(void **state)
     struct pool_plan plan = remap_plan();
     plan.maximum_bytes += 2 * TEST_CHUNK;
     plan.address_bytes = 24 * TEST_CHUNK;
-    raffia_pool *pool = make_pool(&plan);
     char *blocks[CHUNKS];
-    fill_with_chunks(pool, blocks);
+    raffia_pool *pool = make_full(&plan, blocks);
     must_free(pool, blocks[0]);
     must_free(pool, blocks[2]);
     blocks[0] = blocks[2] = NULL;
@@ -118,8 +118,7 @@ static void what_may_still_be_borrowed_is_used_before_chunks_move(void **state)
     void *large = must_alloc(pool, 4 * TEST_CHUNK);
     assert_int_equal(stats_of(pool).remapped_chunks, 2);
     must_free(pool, large);
-    free_all(pool, blocks);
-    drop_pool(pool);
+    drop_all(pool, blocks);
 }
 
 static void a_fixed_pool_moves_its_chunks_too(void **state)
@@ -128,16 +127,13 @@ static void a_fixed_pool_moves_its_chunks_too(void **state)
     struct pool_plan plan = remap_plan();
     plan.flags |= RAFFIA_POOL_FIXED;
     plan.initial_bytes = plan.maximum_bytes;
-    raffia_pool *pool = make_pool(&plan);
     char *blocks[CHUNKS];
-    fill_with_chunks(pool, blocks);
-    free_every_other(pool, blocks);
+    raffia_pool *pool = make_scattered(&plan, blocks);
     void *large = must_alloc(pool, CHUNKS / 2 * TEST_CHUNK), *more = NULL;
     assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, raffia_pool_alloc(pool, 1, 0, &more));
     assert_int_equal(stats_of(pool).remaps, 1);
     must_free(pool, large);
-    free_all(pool, blocks);
-    drop_pool(pool);
+    drop_all(pool, blocks);
 }
 
 /* Caches that grow until their request ends. */
@@ -149,9 +145,8 @@ static void b16_a_block_grows_where_it_is_with_chunks_from_elsewhere(void **stat
         struct pool_plan plan = remap_plan();
         plan.flags |= flags[i];
         plan.initial_bytes = plan.maximum_bytes;
-        raffia_pool *pool = make_pool(&plan);
         char *blocks[CHUNKS];
-        fill_with_chunks(pool, blocks);
+        raffia_pool *pool = make_full(&plan, blocks);
         must_free(pool, blocks[1]);
         must_free(pool, blocks[3]);
         must_free(pool, blocks[5]);
@@ -165,8 +160,7 @@ static void b16_a_block_grows_where_it_is_with_chunks_from_elsewhere(void **stat
                       raffia_pool_resize(pool, last, 4 * TEST_CHUNK + 1));
         assert_contents(blocks);
         assert_ok(raffia_pool_check(pool));
-        free_all(pool, blocks);
-        drop_pool(pool);
+        drop_all(pool, blocks);
     }
 }
 
@@ -175,17 +169,14 @@ static void a_want_of_addresses_is_counted(void **state)
     (void)state;
     struct pool_plan plan = remap_plan();
     plan.address_bytes = 0; /* no more than the maximum */
-    raffia_pool *pool = make_pool(&plan);
     char *blocks[CHUNKS];
     void *large = NULL;
-    fill_with_chunks(pool, blocks);
-    free_every_other(pool, blocks);
+    raffia_pool *pool = make_scattered(&plan, blocks);
     assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, raffia_pool_alloc(pool, 2 * TEST_CHUNK, 0, &large));
     assert_non_null(strstr(raffia_last_error(), "address_bytes"));
     assert_true(stats_of(pool).remap_address_refusals > 0);
     assert_int_equal(stats_of(pool).remap_mapping_refusals, 0);
-    free_all(pool, blocks);
-    drop_pool(pool);
+    drop_all(pool, blocks);
 }
 
 static void a_want_of_mappings_is_counted(void **state)
@@ -193,19 +184,16 @@ static void a_want_of_mappings_is_counted(void **state)
     (void)state;
     struct pool_plan plan = remap_plan();
     plan.mapping_limit = CHUNKS + 1;
-    raffia_pool *pool = make_pool(&plan);
     char *blocks[CHUNKS];
     void *large = NULL;
-    fill_with_chunks(pool, blocks);
-    free_every_other(pool, blocks);
+    raffia_pool *pool = make_scattered(&plan, blocks);
     assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, raffia_pool_alloc(pool, 4 * TEST_CHUNK, 0, &large));
     assert_non_null(strstr(raffia_last_error(), "remap_mappings"));
     const raffia_pool_stats stats = stats_of(pool);
     assert_true(stats.remap_mapping_refusals > 0);
     assert_int_equal(stats.remap_address_refusals, 0);
     assert_int_equal(stats.remaps, 0);
-    free_all(pool, blocks);
-    drop_pool(pool);
+    drop_all(pool, blocks);
 }
 
 static void chunks_of_regular_pages_do_not_move(void **state)
@@ -214,15 +202,12 @@ static void chunks_of_regular_pages_do_not_move(void **state)
     struct pool_plan plan = remap_plan();
     plan.kind = RAFFIA_PAGE_REGULAR;
     plan.page_size = SIM_BASE_PAGE;
-    raffia_pool *pool = make_pool(&plan);
     char *blocks[CHUNKS];
-    fill_with_chunks(pool, blocks);
-    free_every_other(pool, blocks);
+    raffia_pool *pool = make_scattered(&plan, blocks);
     void *large = must_alloc(pool, 2 * TEST_CHUNK); /* given back and taken anew */
     assert_int_equal(stats_of(pool).remaps, 0);
     must_free(pool, large);
-    free_all(pool, blocks);
-    drop_pool(pool);
+    drop_all(pool, blocks);
 }
 
 static size_t mapped_on_the_device(void)
@@ -236,10 +221,8 @@ static void the_old_addresses_are_unmapped_by_the_next_slow_call(void **state)
 {
     (void)state;
     const struct pool_plan plan = remap_plan();
-    raffia_pool *pool = make_pool(&plan);
     char *blocks[CHUNKS];
-    fill_with_chunks(pool, blocks);
-    free_every_other(pool, blocks);
+    raffia_pool *pool = make_scattered(&plan, blocks);
     void *large = must_alloc(pool, CHUNKS / 2 * TEST_CHUNK);
     const size_t moved = stats_of(pool).remapped_chunks;
     assert_int_equal(mapped_on_the_device(), (CHUNKS + moved) * TEST_CHUNK);
@@ -250,19 +233,17 @@ static void the_old_addresses_are_unmapped_by_the_next_slow_call(void **state)
     assert_ok(raffia_pool_trim(pool, 0, NULL));
     assert_int_equal(mapped_on_the_device(), CHUNKS / 2 * TEST_CHUNK);
     assert_contents(blocks);
-    free_all(pool, blocks);
-    drop_pool(pool);
+    drop_all(pool, blocks);
 }
 
 static void b16_what_a_stream_may_still_use_does_not_move(void **state)
 {
     (void)state;
     struct pool_plan plan = remap_plan();
-    raffia_pool *pool = make_pool(&plan);
     char *blocks[CHUNKS];
     driver_stream stream;
     void *large = NULL;
-    fill_with_chunks(pool, blocks);
+    raffia_pool *pool = make_full(&plan, blocks);
     assert_ok(sim_driver.stream_create(0, &stream));
     assert_ok(sim_stream_hold(0, stream));
     for (size_t i = 0; i < CHUNKS; i += 2) {
@@ -285,10 +266,9 @@ static void b16_what_a_stream_may_still_use_does_not_move(void **state)
     assert_int_equal(stats_of(pool).remaps, 1);
     assert_contents(blocks);
     must_free(pool, large);
-    free_all(pool, blocks);
     assert_ok(raffia_stream_retire("sim:0", stream));
     assert_ok(sim_driver.stream_destroy(0, stream));
-    drop_pool(pool);
+    drop_all(pool, blocks);
 }
 
 /* ---- failures ------------------------------------------------------------------------------- */
@@ -313,11 +293,9 @@ static void b16_any_call_of_a_remap_may_fail(void **state)
     for (long n = 1;; n++) {
         fresh_device(NULL);
         const struct pool_plan plan = remap_plan();
-        raffia_pool *pool = make_pool(&plan);
         char *blocks[CHUNKS];
         void *large = NULL;
-        fill_with_chunks(pool, blocks);
-        free_every_other(pool, blocks);
+        raffia_pool *pool = make_scattered(&plan, blocks);
         const raffia_pool_stats before = stats_of(pool);
         core_fault_arm(n);
         raffia_status status = raffia_pool_alloc(pool, CHUNKS / 2 * TEST_CHUNK, 0, &large);
@@ -334,8 +312,7 @@ static void b16_any_call_of_a_remap_may_fail(void **state)
             assert_contents(blocks);
         }
         must_free(pool, large);
-        free_all(pool, blocks);
-        drop_pool(pool);
+        drop_all(pool, blocks);
         if (!failed) {
             assert_true(n > 3);
             return;
@@ -366,11 +343,9 @@ static void a_chunk_that_comes_out_smaller_goes_back(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct pool_plan plan = remap_plan();
         plan.device.driver = &doubtful;
-        raffia_pool *pool = make_pool(&plan);
         char *blocks[CHUNKS];
         void *large = NULL;
-        fill_with_chunks(pool, blocks);
-        free_every_other(pool, blocks);
+        raffia_pool *pool = make_scattered(&plan, blocks);
         const raffia_pool_stats before = stats_of(pool);
         next_is_smaller = true;
         if (undo_fails[i])
@@ -383,8 +358,7 @@ static void a_chunk_that_comes_out_smaller_goes_back(void **state)
         assert_contents(blocks);
         large = must_alloc(pool, CHUNKS / 2 * TEST_CHUNK);
         must_free(pool, large);
-        free_all(pool, blocks);
-        drop_pool(pool);
+        drop_all(pool, blocks);
     }
 }
 
@@ -392,18 +366,15 @@ static void an_old_address_that_cannot_be_unmapped_is_tried_again(void **state)
 {
     (void)state;
     const struct pool_plan plan = remap_plan();
-    raffia_pool *pool = make_pool(&plan);
     char *blocks[CHUNKS];
-    fill_with_chunks(pool, blocks);
-    free_every_other(pool, blocks);
+    raffia_pool *pool = make_scattered(&plan, blocks);
     must_free(pool, must_alloc(pool, CHUNKS / 2 * TEST_CHUNK));
     sim_fail_next("chunk_unmap", RAFFIA_ERROR_DRIVER, RAFFIA_REASON_NONE);
     assert_status(RAFFIA_ERROR_DRIVER, raffia_pool_trim(pool, 0, NULL));
     assert_ok(raffia_pool_check(pool));
     assert_ok(raffia_pool_trim(pool, 0, NULL));
     assert_int_equal(mapped_on_the_device(), CHUNKS / 2 * TEST_CHUNK);
-    free_all(pool, blocks);
-    drop_pool(pool);
+    drop_all(pool, blocks);
 }
 
 /* Where a chunk has one address at a time it leaves the old one first. */
@@ -415,11 +386,9 @@ static void a_driver_that_cannot_alias_moves_chunks_as_well(void **state)
     struct pool_plan plan = remap_plan();
     plan.device.driver = &plain;
     for (long n = 0; n < 200; n++) {
-        raffia_pool *pool = make_pool(&plan);
         char *blocks[CHUNKS];
         void *large = NULL;
-        fill_with_chunks(pool, blocks);
-        free_every_other(pool, blocks);
+        raffia_pool *pool = make_scattered(&plan, blocks);
         if (n)
             core_fault_arm(n);
         raffia_status status = raffia_pool_alloc(pool, CHUNKS / 2 * TEST_CHUNK, 0, &large);
@@ -432,8 +401,7 @@ static void a_driver_that_cannot_alias_moves_chunks_as_well(void **state)
             large = must_alloc(pool, CHUNKS / 2 * TEST_CHUNK);
         assert_int_equal(stats_of(pool).remaps, 1);
         must_free(pool, large);
-        free_all(pool, blocks);
-        drop_pool(pool);
+        drop_all(pool, blocks);
         if (n && !failed)
             return;
     }

@@ -101,6 +101,45 @@ static void a_pending_block_is_nobodys(void **state)
     drop_pool(pool);
 }
 
+/* Whoever trims cannot name the stream. */
+static void an_idle_stream_keeps_its_chunks_from_a_trim_until_it_is_named(void **state)
+{
+    (void)state;
+    raffia_pool *pool = make_pool_of(0, TEST_CHUNK);
+    driver_stream stream = make_busy_stream();
+    size_t released;
+    must_free_on(pool, stream, must_alloc_on(pool, stream, KIB));
+    assert_ok(sim_stream_resume(0, stream));
+    assert_ok(sim_driver.stream_wait(0, stream));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(raffia_pool_trim(pool, 0, &released));
+        assert_int_equal(released, 0);
+    }
+    assert_ok(raffia_stream_retire("sim:0", stream));
+    assert_ok(sim_driver.stream_wait(0, stream));
+    assert_ok(raffia_pool_trim(pool, 0, &released));
+    assert_int_equal(released, TEST_CHUNK);
+    assert_ok(sim_driver.stream_destroy(0, stream));
+    drop_pool(pool);
+}
+
+static void a_captured_stream_gets_what_the_pool_grows_by(void **state)
+{
+    (void)state;
+    raffia_pool *pool = make_pool_of(TEST_CHUNK, 2 * TEST_CHUNK);
+    driver_stream stream = make_busy_stream();
+    void *first = must_alloc_on(pool, stream, TEST_CHUNK);
+    must_free_on(pool, stream, first);
+    assert_ok(sim_stream_capture_begin(0, stream));
+    void *second = must_alloc_on(pool, stream, TEST_CHUNK); /* waits for no stream */
+    assert_ptr_not_equal(second, first);
+    assert_int_equal(stats_of(pool).misses, 1);
+    assert_ok(sim_stream_capture_end(0, stream, false));
+    must_free_on(pool, stream, second);
+    drop_stream(stream);
+    drop_pool(pool);
+}
+
 static void a11_the_same_stream_has_its_blocks_back_at_once_without_driver_calls(void **state)
 {
     (void)state;
@@ -439,6 +478,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a11_a_free_on_a_stream_does_not_wait_and_is_pending_until_the_stream_is_there),
         TEST(a_pending_block_is_nobodys),
+        TEST(an_idle_stream_keeps_its_chunks_from_a_trim_until_it_is_named),
+        TEST(a_captured_stream_gets_what_the_pool_grows_by),
         TEST(a11_the_same_stream_has_its_blocks_back_at_once_without_driver_calls),
         TEST(a_block_that_is_handed_out_again_has_the_size_asked_for),
         TEST(a11_nobody_else_gets_a_block_before_its_stream_is_there),

@@ -90,7 +90,8 @@ static raffia_status make_host(const char *device, raffia_resource **resource_p)
         resource_p);
 }
 
-static raffia_status make_pool(const char *device, raffia_resource **resource_p)
+static raffia_status make_pool_with(const char *device, unsigned flags,
+                                    raffia_resource **resource_p)
 {
     return raffia_pool_resource_create(
         &(raffia_pool_options){.struct_size = sizeof(raffia_pool_options),
@@ -99,8 +100,19 @@ static raffia_status make_pool(const char *device, raffia_resource **resource_p)
                                .initial_bytes = 4 * MIB,
                                .maximum_bytes = 64 * MIB,
                                .chunk_bytes = 16 * MIB,
+                               .flags = flags,
                                .threads = 1},
         resource_p);
+}
+
+static raffia_status make_pool(const char *device, raffia_resource **resource_p)
+{
+    return make_pool_with(device, 0, resource_p);
+}
+
+static raffia_status make_guarded_pool(const char *device, raffia_resource **resource_p)
+{
+    return make_pool_with(device, RAFFIA_POOL_GUARD, resource_p);
 }
 
 static raffia_status make_users(const char *device, raffia_resource **resource_p)
@@ -254,6 +266,7 @@ const struct maker makers[] = {
     {"device", make_device, GIB, 2 * MIB, CHECKS_FREES | FINDS},
     {"host", make_host, GIB, 2 * MIB, CHECKS_FREES | FINDS},
     {"pool", make_pool, 14 * MIB, MIB, CHECKS_FREES | FINDS},
+    {"guarded pool", make_guarded_pool, 14 * MIB, MIB, CHECKS_FREES | FINDS},
     {"fixed-size", make_fixed_size, 5 * MIB, 4 * KIB, CHECKS_FREES | FINDS},
     {"binning", make_binning, GIB, 2 * MIB, CHECKS_FREES | FINDS},
     {"arena", make_arena, 64 * MIB, MIB, CHECKS_FREES | FINDS},

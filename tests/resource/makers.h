@@ -18,7 +18,7 @@
 #define PIB ((size_t)1 << 50)
 
 enum trait {
-    CHECKS_FREES = 1u << 0,  /* foreign, second and interior frees are refused */
+    CHECKS_FREES = 1u << 0,  /* foreign, second and interior frees are refused, and wrong sizes */
     NO_STREAMS = 1u << 1,    /* takes NULL only */
     ZERO_IS_BLOCK = 1u << 2, /* passes 0 bytes on to what gives a block for it */
     FINDS = 1u << 3,         /* find, usable size and walk */

@@ -25,7 +25,11 @@ static void an_empty_record_holds_nothing_and_no_memory(void **state)
     struct resource_blocks blocks = {0};
     struct resource_block block = block_of(1), found;
     assert_false(resource_blocks_take(&blocks, block.address, &found));
+    assert_false(resource_blocks_find(&blocks, block.address, &found));
     assert_ok(resource_blocks_add(&blocks, &block));
+    assert_false(resource_blocks_find(&blocks, block.start, &found));
+    assert_true(resource_blocks_find(&blocks, block.address, &found));
+    assert_int_equal(found.bytes, block.bytes);
     assert_false(resource_blocks_take(&blocks, block.start, &found));
     assert_false(resource_blocks_take(&blocks, NULL, &found));
     assert_true(resource_blocks_take(&blocks, block.address, &found));

@@ -103,7 +103,7 @@ static void handles_of_blocks_that_moved_are_stale(void **state)
     space_absorb(space, other);
     assert_int_equal(space_free(other, block.handle), RAFFIA_ERROR_BAD_ADDRESS);
     size_t bytes;
-    assert_ok(space_free_held(space, block.offset, &bytes));
+    assert_ok(space_free_held(space, block.offset, 0, &bytes));
     assert_int_equal(bytes, block.bytes);
     space_destroy(space);
     space_destroy(other);

@@ -144,15 +144,38 @@ static void a_held_block_is_freed_by_its_start(void **state)
     const size_t bad[] = {1, GRANULE, 4 * GRANULE, 16 * GRANULE, SIZE_MAX};
     size_t bytes = 7;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_free_held(space, bad[i], &bytes));
+        assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_free_held(space, bad[i], 0, &bytes));
     assert_ok(space_set_state(space, block.handle, SPACE_PENDING));
-    assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_free_held(space, block.offset, &bytes));
+    assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_free_held(space, block.offset, 0, &bytes));
     assert_int_equal(bytes, 7);
     assert_ok(space_set_state(space, block.handle, SPACE_HELD));
-    assert_ok(space_free_held(space, block.offset, &bytes));
+    assert_ok(space_free_held(space, block.offset, 0, &bytes));
     assert_int_equal(bytes, 4 * GRANULE);
-    assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_free_held(space, block.offset, &bytes));
+    assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_free_held(space, block.offset, 0, &bytes));
     assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_free(space, block.handle));
+    assert_ok(space_check(space));
+    space_destroy(space);
+}
+
+static void a_held_block_is_freed_with_its_size_alone(void **state)
+{
+    (void)state;
+    struct space *space = make_present(16);
+    const struct space_request request = {.bytes = 3 * GRANULE + 5};
+    const size_t bad[] = {1, 3 * GRANULE, 3 * GRANULE + 4, 3 * GRANULE + 6, 4 * GRANULE, SIZE_MAX};
+    struct space_block block;
+    size_t bytes = 7;
+    assert_ok(space_allocate(space, &request, &block));
+    assert_int_equal(space_requested(space, block.handle), request.bytes);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_status(RAFFIA_ERROR_BAD_ADDRESS,
+                      space_free_held(space, block.offset, bad[i], &bytes));
+    assert_ok(space_resize(space, block.handle, 2 * GRANULE + 1));
+    assert_status(RAFFIA_ERROR_BAD_ADDRESS,
+                  space_free_held(space, block.offset, request.bytes, &bytes));
+    assert_int_equal(bytes, 7);
+    assert_ok(space_free_held(space, block.offset, 2 * GRANULE + 1, &bytes));
+    assert_int_equal(bytes, 3 * GRANULE);
     assert_ok(space_check(space));
     space_destroy(space);
 }
@@ -311,6 +334,7 @@ int main(void)
         cmocka_unit_test(a_handle_dies_with_its_block),
         cmocka_unit_test(a_block_is_found_only_by_its_start),
         cmocka_unit_test(a_held_block_is_freed_by_its_start),
+        cmocka_unit_test(a_held_block_is_freed_with_its_size_alone),
         cmocka_unit_test(a_block_is_handed_out_again_whole),
         cmocka_unit_test(blocks_grow_into_free_space_behind_them),
         cmocka_unit_test(blocks_give_their_tails_back),

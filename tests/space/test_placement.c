@@ -213,7 +213,7 @@ static void blocks_lie_anywhere_in_a_large_range(void **state)
     refuse(space, gib, 0);
     for (size_t i = 0; i < 10; i++) {
         size_t bytes;
-        assert_ok(space_free_held(space, blocks[(i * 3) % 10].offset, &bytes));
+        assert_ok(space_free_held(space, blocks[(i * 3) % 10].offset, 0, &bytes));
         assert_true(bytes == blocks[(i * 3) % 10].bytes);
         assert_ok(space_check(space));
     }

@@ -285,13 +285,17 @@ static raffia_status run_free(struct space_model *model, const struct space_mode
     uint32_t place = step->a % model->block_count;
     const struct model_block *block = &model->blocks[place];
     if (step->b % 2) {
-        const bool held = block->state == SPACE_HELD;
+        /* Any size, the right one, and a wrong one. */
+        const size_t sizes[] = {0, block->requested, block->requested + 1};
+        const unsigned choice = step->c % 3;
+        const bool good = block->state == SPACE_HELD && choice < 2;
         size_t bytes = 0;
-        raffia_status status = space_free_held(model->space, block->first * model->granule, &bytes);
-        REQUIRE(status == (held ? RAFFIA_OK : RAFFIA_ERROR_BAD_ADDRESS),
-                "free_held: a block in state %u gives %s", (unsigned)block->state,
-                raffia_status_name(status));
-        if (!held)
+        raffia_status status =
+            space_free_held(model->space, block->first * model->granule, sizes[choice], &bytes);
+        REQUIRE(status == (good ? RAFFIA_OK : RAFFIA_ERROR_BAD_ADDRESS),
+                "free_held: a block of %zu in state %u freed with %zu gives %s", block->requested,
+                (unsigned)block->state, sizes[choice], raffia_status_name(status));
+        if (!good)
             return status;
         REQUIRE(bytes == block->count * model->granule, "free_held: %zu bytes", bytes);
     } else {

@@ -50,7 +50,7 @@ raffia_status host_copy(int device, driver_stream stream, void *destination, con
 raffia_status host_copy_batch(int device, driver_stream stream, const struct driver_copy *copies,
                               size_t count)
 {
-    raffia_status status = host_check_stream(stream);
+    raffia_status status = RAFFIA_OK;
     for (size_t i = 0; i < count && !status; i++)
         status =
             host_copy(device, stream, copies[i].destination, copies[i].source, copies[i].bytes);

@@ -43,8 +43,7 @@ static raffia_status copy(struct sim_device *device, driver_stream handle, const
     struct sim_op *op = sim_op_create(SIM_OP_COPY, count);
     if (!op)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    if (count)
-        memcpy(op->pieces, copies, count * sizeof *copies);
+    memcpy(op->pieces, copies, count * sizeof *copies);
     sim_op_real(op);
     return submit(device, handle, verb, op);
 }
@@ -68,7 +67,8 @@ raffia_status sim_copy_batch(int index, driver_stream handle, const struct drive
     raffia_status status = sim_enter(SIM_VERB_copy_batch, index, NULL, &device);
     if (status)
         return status;
-    status = copy(device, handle, "copy_batch", copies, count);
+    if (count)
+        status = copy(device, handle, "copy_batch", copies, count);
     sim_leave();
     return status;
 }
