@@ -198,15 +198,19 @@ raffia_status space_allocate(struct space *space, const struct space_request *re
     return RAFFIA_OK;
 }
 
-/* Frees what is in a slot if it is held and starts at the unit. */
-static inline bool give_slot(struct space *space, struct space_slab *slab, uint32_t unit)
+/* space_free_held() of what starts at a unit of the slab. */
+static inline raffia_status give_slot(struct space *space, struct space_slab *slab, uint32_t unit,
+                                      size_t requested, size_t *bytes_p)
 {
     const uint32_t slot = space_slot_of(slab, unit);
+    const size_t bytes = (size_t)slab->slot_units << space->granule_shift;
     if (slot >= slab->slots || space_slot_unit(slab, slot) != unit ||
-        space_slot_state(slab, slot) != SPACE_HELD)
-        return false;
+        space_slot_state(slab, slot) != SPACE_HELD ||
+        (requested && bytes - space_slot_slack(slab, slot) != requested))
+        return RAFFIA_ERROR_BAD_ADDRESS;
+    *bytes_p = bytes;
     space_slot_give(space, slab, slot);
-    return true;
+    return RAFFIA_OK;
 }
 
 static inline __attribute__((always_inline)) void give(struct space *space, space_link link)
@@ -256,10 +260,8 @@ raffia_status space_free_held(struct space *space, size_t offset, size_t request
         return RAFFIA_ERROR_BAD_ADDRESS;
     const uint32_t unit = (uint32_t)(offset >> space->granule_shift);
     struct space_slab *slab = space_slab_at(space, unit);
-    if (slab) {
-        *bytes_p = (size_t)slab->slot_units << space->granule_shift;
-        return give_slot(space, slab, unit) ? RAFFIA_OK : RAFFIA_ERROR_BAD_ADDRESS;
-    }
+    if (slab)
+        return give_slot(space, slab, unit, requested, bytes_p);
     const space_link link = space_lookup_find(space, unit);
     const struct space_record *record = space_at(space, link);
     if (space_state_of(record) != SPACE_HELD) /* the dummy is not */

@@ -22,6 +22,11 @@ void space_describe(const struct space *space, space_link link, struct space_blo
 size_t space_requested(const struct space *space, space_handle handle)
 {
     const struct space_record *record = space_at(space, (space_link)handle);
+    if (handle & SLOT_HANDLE) {
+        const struct space_slab *slab = space_slab_at(space, record->offset);
+        return ((size_t)slab->slot_units << space->granule_shift) -
+               space_slot_slack(slab, space_handle_slot(handle));
+    }
     return ((size_t)record->units << space->granule_shift) - record->slack;
 }
 

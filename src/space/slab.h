@@ -114,6 +114,11 @@ static inline space_handle space_slot_handle(const struct space_slab *slab, uint
            slab->link;
 }
 
+static inline uint32_t space_handle_slot(space_handle handle)
+{
+    return (uint32_t)(handle >> SLOT_HANDLE_INDEX) & (SPACE_SLAB_UNITS - 1);
+}
+
 /* ---- slabs.c -------------------------------------------------------------------------------- */
 
 /* Whether a new space may have slabs. */

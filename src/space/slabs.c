@@ -250,7 +250,7 @@ struct space_slab *space_slab_of_handle(const struct space *space, space_handle 
         space_state_of(space_at(space, link)) != SPACE_SLAB)
         return NULL;
     struct space_slab *slab = space_slab_at(space, space_at(space, link)->offset);
-    *slot_p = (uint32_t)(handle >> SLOT_HANDLE_INDEX) & (SPACE_SLAB_UNITS - 1);
+    *slot_p = space_handle_slot(handle);
     return *slot_p < slab->slots && space_slot_state(slab, *slot_p) != SPACE_FREE &&
                    space_slot_handle(slab, *slot_p) == handle
                ? slab

@@ -138,7 +138,7 @@ static void expect_no_block(struct space *space, size_t offset)
     struct space_block found;
     size_t bytes;
     assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_find(space, offset, &found));
-    assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_free_held(space, offset, &bytes));
+    assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_free_held(space, offset, 0, &bytes));
 }
 
 static void a_block_is_found_and_what_is_none_is_refused(void **state)
@@ -157,7 +157,10 @@ static void a_block_is_found_and_what_is_none_is_refused(void **state)
     expect_no_block(space, block.offset + 1);
     expect_no_block(space,
                     block.offset / SLAB_BYTES * SLAB_BYTES + 51 * 5 * GRANULE); /* the rest */
-    assert_ok(space_free_held(space, block.offset, &bytes));
+    assert_int_equal(space_requested(space, block.handle), 5 * GRANULE);
+    assert_status(RAFFIA_ERROR_BAD_ADDRESS,
+                  space_free_held(space, block.offset, 5 * GRANULE - 1, &bytes));
+    assert_ok(space_free_held(space, block.offset, 5 * GRANULE, &bytes));
     assert_int_equal(bytes, block.bytes);
     expect_no_block(space, block.offset); /* a second free */
     assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_free(space, block.handle));
@@ -202,7 +205,7 @@ static void states_are_counted_as_those_of_other_blocks(void **state)
     assert_int_equal(query(space).requested_bytes, 0);
     expect_no_block(space, block.offset + GRANULE);
     size_t freed;
-    assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_free_held(space, block.offset, &freed));
+    assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_free_held(space, block.offset, 0, &freed));
     assert_ok(space_reuse(space, block.handle, 900));
     assert_int_equal(query(space).requested_bytes, 900);
     assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, space_reuse(space, block.handle, bytes + 1));
@@ -379,7 +382,7 @@ static void release(struct trial *trial)
     if (test_random_below(trial->random, 2)) {
         assert_ok(space_free(trial->space, block->handle));
     } else {
-        assert_ok(space_free_held(trial->space, block->offset, &bytes));
+        assert_ok(space_free_held(trial->space, block->offset, block->requested, &bytes));
         assert_int_equal(bytes, block->bytes);
     }
     assert_status(RAFFIA_ERROR_BAD_ADDRESS, space_free(trial->space, block->handle));
