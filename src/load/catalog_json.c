@@ -2,18 +2,33 @@
 
 #include "core/error.h"
 #include "core/fault.h"
+#include "core/process.h"
 #include "load/catalog_show.h"
+
+#include <pthread.h>
 
 static bool is_space(char byte)
 {
     return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
 }
 
+/* jansson draws a seed when it makes its first object, and whoever makes one meanwhile waits: for
+ * ever in a child that was forked in between, as the thread that draws it is not there. A fork
+ * waits for the lock of the process. */
+static void draw_seed(void)
+{
+    core_process_lock();
+    json_object_seed(0);
+    core_process_unlock();
+}
+
 /* Parses the value at walk->position and steps over it. */
 static raffia_status parse_value(struct catalog_json_walk *walk, size_t flags, json_t **value_p)
 {
+    static pthread_once_t seeded = PTHREAD_ONCE_INIT;
     size_t rest = walk->bytes - walk->position;
     json_error_t error = {.position = 0};
+    pthread_once(&seeded, draw_seed);
     json_t *value = core_fault("json_loadb") ? NULL
                                              : json_loadb(walk->text + walk->position, rest,
                                                           flags | JSON_REJECT_DUPLICATES, &error);
