@@ -4,6 +4,7 @@
 #include "core/text.h"
 #include "pool/arena.h"
 #include "pool/guard.h"
+#include "pool/history.h"
 #include "pool/order.h"
 
 #include <assert.h>
@@ -61,7 +62,7 @@ bool pool_take_mapped(raffia_pool *pool, size_t bytes, size_t alignment, void **
 {
     const struct space_request request = {.bytes = bytes, .alignment = alignment};
     struct space_block block;
-    if (!pool_is_open(pool) || pool->guard || alignment > pool->largest_alignment ||
+    if (!pool_is_open(pool) || pool->long_way || alignment > pool->largest_alignment ||
         allocate_mapped(pool, &request, &block))
         return false;
     *address_p = pool->base + block.offset;
@@ -131,12 +132,29 @@ static raffia_status take_guarded(struct raffia_pool *pool, const struct space_r
     return pool_alloc_guarded(pool, request, bytes, stream_p, block);
 }
 
+static raffia_status take_in_its_way(struct raffia_pool *pool, const struct space_request *request,
+                                     size_t bytes, const raffia_stream *stream_p,
+                                     struct space_block *block)
+{
+    if (pool->guard)
+        return take_guarded(pool, request, bytes, stream_p, block);
+    return pool->order ? pool_take_ordered(pool, request, bytes, stream_p, block)
+                       : pool_take(pool, request, bytes, block);
+}
+
 static __attribute__((noinline)) raffia_status
 take_specially(struct raffia_pool *pool, const struct space_request *request, size_t bytes,
                const raffia_stream *stream_p, struct space_block *block)
 {
-    return pool->guard ? take_guarded(pool, request, bytes, stream_p, block)
-                       : pool_take_ordered(pool, request, bytes, stream_p, block);
+    /* Blocks with hints say nothing of others of their size. */
+    if (!pool->history || request->placement != SPACE_PLACE_ANY)
+        return take_in_its_way(pool, request, bytes, stream_p, block);
+    struct space_request placed = *request;
+    pool_history_place(pool, &placed);
+    raffia_status status = take_in_its_way(pool, &placed, bytes, stream_p, block);
+    if (!status)
+        pool_history_born(pool, request, block);
+    return status;
 }
 
 /* `stream_p` is NULL where the block is asked for in no order. */

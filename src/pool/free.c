@@ -2,6 +2,7 @@
 #include "core/log.h"
 #include "pool/arena.h"
 #include "pool/guard.h"
+#include "pool/history.h"
 #include "pool/order.h"
 
 #include <assert.h>
@@ -55,7 +56,7 @@ raffia_status pool_refuse_free(struct raffia_pool *pool, const void *address)
 /* Pool lock held. Whether no block may still be in use from before it was handed out. */
 static bool has_no_past(const struct raffia_pool *pool)
 {
-    return pool->plain || !pool->order->taken_count;
+    return !pool->order || !pool->order->taken_count;
 }
 
 /* No lock held. Frees the block that starts at the address, if it is live; *last_p as
@@ -87,7 +88,7 @@ free_held(struct raffia_pool *pool, const void *address, bool certain, bool *las
 bool pool_give_mapped(raffia_pool *pool, const void *address)
 {
     bool last = false;
-    if (pool_is_inherited(pool) || pool->guard)
+    if (pool_is_inherited(pool) || pool->long_way)
         return false;
     const bool freed = free_held(pool, address, false, &last);
     assert(!last);
@@ -125,6 +126,11 @@ static raffia_status free_now(struct raffia_pool *pool, const void *address)
 static __attribute__((noinline)) raffia_status
 free_specially(struct raffia_pool *pool, const raffia_stream *stream_p, const void *address)
 {
+    /* The block may be the last one, and take the pool with it. */
+    if (pool->history)
+        pool_history_gone(pool, address);
+    if (!pool->guard && !pool->order)
+        return free_now(pool, address);
     core_log_debug("pool '%s': free of %p", pool->name, address);
     return pool->guard ? pool_free_guarded(pool, stream_p, address)
                        : pool_free_ordered(pool, stream_p, address);

@@ -77,6 +77,7 @@ struct pool_registry_link {
 };
 
 struct pool_arenas;
+struct pool_history;
 
 struct raffia_pool {
     /* Fixed at creation. */
@@ -88,10 +89,12 @@ struct raffia_pool {
     size_t granule;
     size_t largest_alignment; /* that of the base; offsets are aligned where addresses are */
     size_t slot_count;
-    size_t guard_bytes;       /* least room for the pattern behind a block; 0 without guards */
-    struct pool_guard *guard; /* guard.h; NULL without guards */
-    struct pool_order *order; /* order.h; NULL with guards, and where there are no streams */
-    bool plain;               /* neither of them */
+    size_t guard_bytes;           /* least room for the pattern behind a block; 0 without guards */
+    struct pool_guard *guard;     /* guard.h; NULL without guards */
+    struct pool_order *order;     /* order.h; NULL with guards, and where there are no streams */
+    struct pool_history *history; /* history.h; NULL unless the pool is adaptive */
+    bool plain;                   /* none of them */
+    bool long_way; /* guards or a history: each block has more to it than its space */
     _Atomic(struct pool_arenas *) arenas; /* arena.h; NULL until threads met */
     size_t lease_bytes;                   /* 0: there will be none */
     unsigned flags;
