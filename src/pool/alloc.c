@@ -58,12 +58,31 @@ static raffia_status allocate_mapped(struct raffia_pool *pool, const struct spac
     return status;
 }
 
+/* Of a pool with guards or a history. */
+static __attribute__((noinline)) bool take_mapped_specially(struct raffia_pool *pool, size_t bytes,
+                                                            size_t alignment, void **address_p)
+{
+    struct space_block block;
+    if (pool->guard)
+        return false;
+    const struct space_request request = {
+        .bytes = bytes, .alignment = alignment, .placement = pool_history_placement(pool, bytes)};
+    if (allocate_mapped(pool, &request, &block))
+        return false;
+    pool_history_born(pool, bytes, &block);
+    *address_p = pool->base + block.offset;
+    return true;
+}
+
 bool pool_take_mapped(raffia_pool *pool, size_t bytes, size_t alignment, void **address_p)
 {
     const struct space_request request = {.bytes = bytes, .alignment = alignment};
     struct space_block block;
-    if (!pool_is_open(pool) || pool->long_way || alignment > pool->largest_alignment ||
-        allocate_mapped(pool, &request, &block))
+    if (!pool_is_open(pool) || alignment > pool->largest_alignment)
+        return false;
+    if (pool->long_way)
+        return take_mapped_specially(pool, bytes, alignment, address_p);
+    if (allocate_mapped(pool, &request, &block))
         return false;
     *address_p = pool->base + block.offset;
     return true;
@@ -150,10 +169,10 @@ take_specially(struct raffia_pool *pool, const struct space_request *request, si
     if (!pool->history || request->placement != SPACE_PLACE_ANY)
         return take_in_its_way(pool, request, bytes, stream_p, block);
     struct space_request placed = *request;
-    pool_history_place(pool, &placed);
+    placed.placement = pool_history_placement(pool, request->bytes);
     raffia_status status = take_in_its_way(pool, &placed, bytes, stream_p, block);
     if (!status)
-        pool_history_born(pool, request, block);
+        pool_history_born(pool, request->bytes, block);
     return status;
 }
 

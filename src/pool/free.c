@@ -84,11 +84,19 @@ free_held(struct raffia_pool *pool, const void *address, bool certain, bool *las
     return freed;
 }
 
+/* Of a pool with guards or a history. False where there is a guard to be looked at. */
+static __attribute__((noinline)) bool remember(struct raffia_pool *pool, const void *address)
+{
+    if (pool->history)
+        pool_history_gone(pool, address);
+    return !pool->guard;
+}
+
 /* Its caller owns the pool, so that no block is the last. */
 bool pool_give_mapped(raffia_pool *pool, const void *address)
 {
     bool last = false;
-    if (pool_is_inherited(pool) || pool->long_way)
+    if (pool_is_inherited(pool) || (pool->long_way && !remember(pool, address)))
         return false;
     const bool freed = free_held(pool, address, false, &last);
     assert(!last);

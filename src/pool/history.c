@@ -7,9 +7,10 @@
 /* A block of more than this part of a chunk takes so much of it that little is lost with it. */
 #define SMALL_SHARE 4
 
-/* A pool that nobody trims looks by itself after so many blocks it placed: those are slower to
- * allocate, so that sizes that come often should not stay among them. */
-#define PLACED_WITHOUT_LOOK 512
+/* Placed blocks are slower to allocate. So many are placed from one look to the next: a pool that
+ * nobody trims is soon as fast as it can be, and for one that is trimmed it is no time beside that
+ * of giving chunks back and mapping them again. */
+#define PLACED_PER_LOOK 4096
 
 /* Each look leaves this part of what was known before. */
 #define KEPT_NUMERATOR   3
@@ -100,30 +101,28 @@ size_t pool_history_brief_classes(const struct pool_history *history)
 }
 
 /* What threads have to themselves is gathered in leases, which are low already. */
-void pool_history_place(struct raffia_pool *pool, struct space_request *request)
+enum space_placement pool_history_placement(struct raffia_pool *pool, size_t bytes)
 {
     struct pool_history *history = pool->history;
-    if (request->placement != SPACE_PLACE_ANY || request->bytes > history->most_bytes ||
-        atomic_load_explicit(&history->brief[class_of(request->bytes)], memory_order_relaxed) ||
+    if (bytes > history->most_bytes ||
+        atomic_load_explicit(&history->brief[class_of(bytes)], memory_order_relaxed) ||
+        atomic_load_explicit(&history->unlooked, memory_order_relaxed) >= PLACED_PER_LOOK ||
         pool_arenas_of(pool))
-        return;
-    request->placement = SPACE_PLACE_LOW;
+        return SPACE_PLACE_ANY;
     atomic_fetch_add_explicit(&history->placed, 1, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&history->unlooked, 1, memory_order_relaxed) + 1 >=
-        PLACED_WITHOUT_LOOK)
-        pool_history_look(history);
+    atomic_fetch_add_explicit(&history->unlooked, 1, memory_order_relaxed);
+    return SPACE_PLACE_LOW;
 }
 
-void pool_history_born(struct raffia_pool *pool, const struct space_request *request,
-                       const struct space_block *block)
+void pool_history_born(struct raffia_pool *pool, size_t bytes, const struct space_block *block)
 {
     struct pool_history *history = pool->history;
-    if (request->bytes > history->most_bytes)
+    if (bytes > history->most_bytes)
         return;
     const uint64_t place = place_of(history, block->offset);
     _Atomic uint64_t *sample = sample_of(history, place);
     if (!atomic_load_explicit(sample, memory_order_relaxed))
-        atomic_store_explicit(sample, place * POOL_HISTORY_CLASSES | class_of(request->bytes),
+        atomic_store_explicit(sample, place * POOL_HISTORY_CLASSES | class_of(bytes),
                               memory_order_relaxed);
 }
 

@@ -43,12 +43,11 @@ void pool_history_look(struct pool_history *history);
 /* Size classes that are known to be brief. */
 size_t pool_history_brief_classes(const struct pool_history *history);
 
-/* No lock held. Gives a request that has no placement the one that its size deserves. */
-void pool_history_place(struct raffia_pool *pool, struct space_request *request);
+/* No lock held, here and below. Where a block of a size should go. */
+enum space_placement pool_history_placement(struct raffia_pool *pool, size_t bytes);
 
-/* No lock held. A block was handed out for the request, or is about to be freed. */
-void pool_history_born(struct raffia_pool *pool, const struct space_request *request,
-                       const struct space_block *block);
+/* A block was handed out for a request of so many bytes, or is about to be freed. */
+void pool_history_born(struct raffia_pool *pool, size_t bytes, const struct space_block *block);
 void pool_history_gone(struct raffia_pool *pool, const void *address);
 
 #endif
