@@ -239,7 +239,7 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_alloc(raffia_pool *pool, s
  * They choose its place in the pool. #RAFFIA_HINT_HUGE and #RAFFIA_HINT_REGULAR change nothing
  * here: the pool has the pages it has.
  *
- * With hints it takes time linear in the number of free stretches.
+ * A block that is placed low takes longer: some dozens of free stretches are looked at.
  *
  * @param pool      the pool
  * @param bytes     as for raffia_pool_alloc()

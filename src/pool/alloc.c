@@ -163,10 +163,10 @@ static raffia_status take_in_its_way(struct raffia_pool *pool, const struct spac
 
 static __attribute__((noinline)) raffia_status
 take_specially(struct raffia_pool *pool, const struct space_request *request, size_t bytes,
-               const raffia_stream *stream_p, struct space_block *block)
+               unsigned hints, const raffia_stream *stream_p, struct space_block *block)
 {
     /* Blocks with hints say nothing of others of their size. */
-    if (!pool->history || request->placement != SPACE_PLACE_ANY)
+    if (!pool->history || hints & POOL_HINTS_OF_LIFE)
         return take_in_its_way(pool, request, bytes, stream_p, block);
     struct space_request placed = *request;
     placed.placement = pool_history_placement(pool, request->bytes);
@@ -194,7 +194,7 @@ static raffia_status allocate(raffia_pool *pool, size_t bytes, size_t alignment,
     if (status)
         return status;
     status = pool->plain ? pool_take(pool, &request, bytes, &block)
-                         : take_specially(pool, &request, bytes, stream_p, &block);
+                         : take_specially(pool, &request, bytes, hints, stream_p, &block);
     if (status)
         return status;
     *address_p = pool->base + block.offset;

@@ -296,13 +296,16 @@ raffia_status pool_resize_plain(struct raffia_pool *pool, const void *address, s
 /* INVALID_ARGUMENT for a stream on a device without streams, and as pool_enter(). */
 raffia_status pool_check_stream(const struct raffia_pool *pool, raffia_stream stream);
 
-/* Where a block with these hints goes; they were checked. Blocks at the high end have their
- * neighbours right behind them, and cannot grow. */
+/* Hints about how long a block lives. */
+#define POOL_HINTS_OF_LIFE                                                                         \
+    ((unsigned)(RAFFIA_HINT_LONG_LIVED | RAFFIA_HINT_SHORT_LIVED | RAFFIA_HINT_WILL_GROW))
+
+/* Where a block with these hints goes; they were checked. Short-lived ones are best off where any
+ * block goes: at the high end they cost more than they are worth (docs/allocator.md). */
 static inline enum space_placement pool_placement(unsigned hints)
 {
-    if (hints & (RAFFIA_HINT_LONG_LIVED | RAFFIA_HINT_WILL_GROW))
-        return SPACE_PLACE_LOW;
-    return hints & RAFFIA_HINT_SHORT_LIVED ? SPACE_PLACE_HIGH : SPACE_PLACE_ANY;
+    const bool stays = hints & (RAFFIA_HINT_LONG_LIVED | RAFFIA_HINT_WILL_GROW);
+    return stays ? SPACE_PLACE_LOW : SPACE_PLACE_ANY;
 }
 
 /* What a caller sees of a block. */

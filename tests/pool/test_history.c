@@ -146,16 +146,14 @@ static void b15_hints_overrule_it_and_teach_nothing(void **state)
     const unsigned hints[] = {RAFFIA_HINT_LONG_LIVED, RAFFIA_HINT_SHORT_LIVED};
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
         raffia_pool *pool = make_adaptive_pool_of(TEST_CHUNK, TEST_CHUNK);
-        char *address = NULL;
         for (int j = 0; j < MANY; j++) {
-            assert_ok(raffia_pool_alloc_hint(pool, TEST_GRANULE, 0, hints[i], (void **)&address));
+            void *address;
+            assert_ok(raffia_pool_alloc_hint(pool, TEST_GRANULE, 0, hints[i], &address));
             must_free(pool, address);
         }
         look(pool);
         assert_int_equal(stats_of(pool).placed_low, 0);
         assert_int_equal(stats_of(pool).brief_classes, 0);
-        const bool high = hints[i] == RAFFIA_HINT_SHORT_LIVED;
-        assert_ptr_equal(address, (char *)pool_base(pool) + (high ? TEST_CHUNK - TEST_GRANULE : 0));
         drop_pool(pool);
     }
 }
