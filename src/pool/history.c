@@ -39,8 +39,8 @@ static inline _Atomic uint64_t *sample_of(struct pool_history *history, uint64_t
 
 raffia_status pool_history_create(struct raffia_pool *pool)
 {
-    const unsigned stays = RAFFIA_POOL_FIXED | RAFFIA_POOL_REMAPPABLE;
-    if ((pool->flags & stays) == RAFFIA_POOL_FIXED)
+    const unsigned kind = RAFFIA_POOL_FIXED | RAFFIA_POOL_REMAPPABLE;
+    if ((pool->flags & kind) == RAFFIA_POOL_FIXED)
         return RAFFIA_OK;
     struct pool_history *history = core_calloc(1, sizeof *history);
     if (!history)
