@@ -4,8 +4,8 @@
  *
  * Hints are flags, and advice: each says something about a request, and the policy makes of it what
  * it can. They choose between huge and regular memory where that is still open, and the place of
- * the block in its pool: long-lived blocks gather at the low end, so that chunks above
- * them can be given back.
+ * the block in its pool: long-lived blocks gather at the low end, so that chunks above them can be
+ * given back.
  */
 #ifndef RAFFIA_HINT_H
 #define RAFFIA_HINT_H

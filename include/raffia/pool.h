@@ -50,8 +50,7 @@ typedef enum raffia_pool_flags {
                                            such sizes together at the low end, so that they hold
                                            fewer chunks. Hints overrule it. Allocations then cost
                                            some ns more, and those it places the time of one with a
-                                           hint. A fixed pool that is not remappable has no use for
-                                           it and does without */
+                                           hint. A fixed pool has no use for it and does without */
 } raffia_pool_flags;
 
 /** Most bytes of a pool's name. */

@@ -69,7 +69,7 @@ static __attribute__((noinline)) bool take_mapped_specially(struct raffia_pool *
         .bytes = bytes, .alignment = alignment, .placement = pool_history_placement(pool, bytes)};
     if (allocate_mapped(pool, &request, &block))
         return false;
-    pool_history_born(pool, bytes, &block);
+    pool_history_born(pool, &request, &block);
     *address_p = pool->base + block.offset;
     return true;
 }
@@ -172,7 +172,7 @@ take_specially(struct raffia_pool *pool, const struct space_request *request, si
     placed.placement = pool_history_placement(pool, request->bytes);
     raffia_status status = take_in_its_way(pool, &placed, bytes, stream_p, block);
     if (!status)
-        pool_history_born(pool, request->bytes, block);
+        pool_history_born(pool, &placed, block);
     return status;
 }
 

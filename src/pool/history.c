@@ -39,8 +39,7 @@ static inline _Atomic uint64_t *sample_of(struct pool_history *history, uint64_t
 
 raffia_status pool_history_create(struct raffia_pool *pool)
 {
-    const unsigned kind = RAFFIA_POOL_FIXED | RAFFIA_POOL_REMAPPABLE;
-    if ((pool->flags & kind) == RAFFIA_POOL_FIXED)
+    if (pool->flags & RAFFIA_POOL_FIXED)
         return RAFFIA_OK;
     struct pool_history *history = core_calloc(1, sizeof *history);
     if (!history)
@@ -101,28 +100,31 @@ size_t pool_history_brief_classes(const struct pool_history *history)
 }
 
 /* What threads have to themselves is gathered in leases, which are low already. */
-enum space_placement pool_history_placement(struct raffia_pool *pool, size_t bytes)
+enum space_placement pool_history_placement(const struct raffia_pool *pool, size_t bytes)
 {
-    struct pool_history *history = pool->history;
+    const struct pool_history *history = pool->history;
     if (bytes > history->most_bytes ||
         atomic_load_explicit(&history->brief[class_of(bytes)], memory_order_relaxed) ||
         atomic_load_explicit(&history->unlooked, memory_order_relaxed) >= PLACED_PER_LOOK ||
         pool_arenas_of(pool))
         return SPACE_PLACE_ANY;
-    atomic_fetch_add_explicit(&history->placed, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&history->unlooked, 1, memory_order_relaxed);
     return SPACE_PLACE_LOW;
 }
 
-void pool_history_born(struct raffia_pool *pool, size_t bytes, const struct space_block *block)
+void pool_history_born(struct raffia_pool *pool, const struct space_request *request,
+                       const struct space_block *block)
 {
     struct pool_history *history = pool->history;
-    if (bytes > history->most_bytes)
+    if (request->bytes > history->most_bytes)
         return;
+    if (request->placement == SPACE_PLACE_LOW) {
+        atomic_fetch_add_explicit(&history->placed, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&history->unlooked, 1, memory_order_relaxed);
+    }
     const uint64_t place = place_of(history, block->offset);
     _Atomic uint64_t *sample = sample_of(history, place);
     if (!atomic_load_explicit(sample, memory_order_relaxed))
-        atomic_store_explicit(sample, place * POOL_HISTORY_CLASSES | class_of(bytes),
+        atomic_store_explicit(sample, place * POOL_HISTORY_CLASSES | class_of(request->bytes),
                               memory_order_relaxed);
 }
 

@@ -32,7 +32,7 @@ struct pool_history {
     uint64_t seen[POOL_HISTORY_CLASSES]; /* all */
 };
 
-/* Where nothing is ever given back there is none, and pool->history stays NULL.
+/* A fixed pool never gives anything back: it has none, and pool->history stays NULL.
  * OUT_OF_HOST_MEMORY. */
 raffia_status pool_history_create(struct raffia_pool *pool);
 void pool_history_destroy(struct raffia_pool *pool);
@@ -44,10 +44,12 @@ void pool_history_look(struct pool_history *history);
 size_t pool_history_brief_classes(const struct pool_history *history);
 
 /* No lock held, here and below. Where a block of a size should go. */
-enum space_placement pool_history_placement(struct raffia_pool *pool, size_t bytes);
+enum space_placement pool_history_placement(const struct raffia_pool *pool, size_t bytes);
 
-/* A block was handed out for a request of so many bytes, or is about to be freed. */
-void pool_history_born(struct raffia_pool *pool, size_t bytes, const struct space_block *block);
+/* A block was handed out for a request that has its placement from here, or is about to be freed.
+ */
+void pool_history_born(struct raffia_pool *pool, const struct space_request *request,
+                       const struct space_block *block);
 void pool_history_gone(struct raffia_pool *pool, const void *address);
 
 #endif

@@ -277,10 +277,6 @@ static void b16_a_pool_that_gives_nothing_back_does_without(void **state)
     raffia_pool *pool = make_pool(&plan);
     assert_false(is_placed(pool, BRIEF_BYTES));
     drop_pool(pool);
-    plan.flags |= RAFFIA_POOL_REMAPPABLE;
-    pool = make_pool(&plan);
-    assert_true(is_placed(pool, BRIEF_BYTES));
-    drop_pool(pool);
 }
 
 static void b16_it_learns_with_guards_and_on_streams_too(void **state)
