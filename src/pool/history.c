@@ -111,6 +111,8 @@ enum space_placement pool_history_placement(const struct raffia_pool *pool, size
     return SPACE_PLACE_LOW;
 }
 
+/* Whether a block finds a free sample, and whether a block that is freed was followed, is as good
+ * as random: both are written in any case, as a branch would cost more than the rest of it. */
 void pool_history_born(struct raffia_pool *pool, const struct space_request *request,
                        const struct space_block *block)
 {
@@ -122,10 +124,10 @@ void pool_history_born(struct raffia_pool *pool, const struct space_request *req
         atomic_fetch_add_explicit(&history->unlooked, 1, memory_order_relaxed);
     }
     const uint64_t place = place_of(history, block->offset);
-    _Atomic uint64_t *sample = sample_of(history, place);
-    if (!atomic_load_explicit(sample, memory_order_relaxed))
-        atomic_store_explicit(sample, place * POOL_HISTORY_CLASSES | class_of(request->bytes),
-                              memory_order_relaxed);
+    _Atomic uint64_t *slot = sample_of(history, place);
+    const uint64_t mine = place * POOL_HISTORY_CLASSES | class_of(request->bytes);
+    const uint64_t sample = atomic_load_explicit(slot, memory_order_relaxed);
+    atomic_store_explicit(slot, sample ? sample : mine, memory_order_relaxed);
 }
 
 void pool_history_gone(struct raffia_pool *pool, const void *address)
@@ -138,10 +140,9 @@ void pool_history_gone(struct raffia_pool *pool, const void *address)
     const uint64_t place = place_of(history, offset);
     _Atomic uint64_t *slot = sample_of(history, place);
     const uint64_t sample = atomic_load_explicit(slot, memory_order_relaxed);
-    if (sample / POOL_HISTORY_CLASSES != place)
-        return;
-    atomic_store_explicit(slot, 0, memory_order_relaxed);
+    const bool followed = sample / POOL_HISTORY_CLASSES == place;
+    atomic_store_explicit(slot, followed ? 0 : sample, memory_order_relaxed);
     atomic_uint *gone = &history->gone[sample % POOL_HISTORY_CLASSES];
-    atomic_store_explicit(gone, atomic_load_explicit(gone, memory_order_relaxed) + 1,
+    atomic_store_explicit(gone, atomic_load_explicit(gone, memory_order_relaxed) + followed,
                           memory_order_relaxed);
 }

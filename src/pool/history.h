@@ -8,7 +8,8 @@
  * and those that nothing is known of, go to the low end (docs/allocator.md says why there, and what
  * else was tried). The others, which are most allocations, go where any block goes.
  *
- * Nothing here takes a lock or fails. Threads that meet at a sample or a counter may lose one.
+ * Nothing here takes a lock or fails. Where threads meet at a sample or a counter, one may be lost,
+ * or counted once too often.
  */
 #ifndef POOL_HISTORY_H
 #define POOL_HISTORY_H
