@@ -26,6 +26,7 @@ static const char documentation[] =
     "Rows, in seconds for one operation (an allocation or a free), one sample a pass:\n"
     "  LOAD.pool   raffia_pool_alloc() and raffia_pool_free(), by address\n"
     "  LOAD.space  the index alone, by handle; it is for one thread, so mt1 and mt2 have none\n"
+    "  LOAD.adaptive  with --adaptive: as LOAD.pool, on a pool that learns; it is never trimmed\n"
     "  LOAD.floor  calls that do nothing: the cost of the harness, contained in the others\n"
     "They take turns, round by round, each on a new pool; the first round warms up and is "
     "dropped. mt1 and mt2 count from the first thread's start to the last one's end, divided by "
@@ -42,6 +43,7 @@ static const char documentation[] =
 enum key {
     KEY_RUNS = 'r',
     KEY_SCENARIO = CLI_OPTION_FIRST,
+    KEY_ADAPTIVE,
     KEY_JSON,
 };
 
@@ -50,6 +52,7 @@ enum key {
 
 static const struct argp_option option_table[] = {
     {"scenario", KEY_SCENARIO, "LOAD", 0, "this load only; may be given again (all)", 0},
+    {"adaptive", KEY_ADAPTIVE, NULL, 0, "an adaptive pool too, of chunks of 256 MiB", 0},
     {"runs", KEY_RUNS, "N", 0, "rounds that count (5)", 0},
     {"json", KEY_JSON, NULL, 0, "report as one JSON object on standard output", 0},
     {0},
@@ -72,6 +75,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_RUNS:
         plan->runs = (unsigned)cli_option_count(state, "--runs", text, 1, RUNS_MAX);
+        return 0;
+    case KEY_ADAPTIVE:
+        plan->adaptive = true;
         return 0;
     case KEY_JSON:
         plan->json = true;

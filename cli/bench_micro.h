@@ -13,6 +13,7 @@
 struct bench_micro_plan {
     unsigned runs;
     bool chosen[BENCH_MICRO_LOADS_MAX]; /* by place in workloads[]; none chosen means all */
+    bool adaptive;                      /* an adaptive pool beside the other */
     bool json;
 };
 

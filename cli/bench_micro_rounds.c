@@ -10,14 +10,17 @@
 /* Blocks are multiples of this, in the pool and in the index. */
 #define GRANULE_BYTES 256u
 
+#define ADAPTIVE_CHUNK_BYTES ((size_t)256 << 20)
+
 enum way {
     WAY_FLOOR,
     WAY_SPACE,
     WAY_POOL,
+    WAY_ADAPTIVE,
     WAY_COUNT,
 };
 
-static const char *const way_names[WAY_COUNT] = {"floor", "space", "pool"};
+static const char *const way_names[WAY_COUNT] = {"floor", "space", "pool", "adaptive"};
 
 /* One load and what is measured of it. */
 struct micro {
@@ -37,7 +40,8 @@ struct ground {
     struct space *space;
 };
 
-static raffia_status make_pool(raffia_pool **pool_p)
+/* A fixed pool has nothing to learn for. */
+static raffia_status make_pool(bool adaptive, raffia_pool **pool_p)
 {
     const raffia_pool_options options = {
         .struct_size = sizeof options,
@@ -46,9 +50,9 @@ static raffia_status make_pool(raffia_pool **pool_p)
         .pages = RAFFIA_PAGES_ON,
         .initial_bytes = WORKLOAD_RANGE_BYTES,
         .maximum_bytes = WORKLOAD_RANGE_BYTES,
-        .chunk_bytes = WORKLOAD_RANGE_BYTES,
+        .chunk_bytes = adaptive ? ADAPTIVE_CHUNK_BYTES : WORKLOAD_RANGE_BYTES,
         .granule = GRANULE_BYTES,
-        .flags = RAFFIA_POOL_FIXED,
+        .flags = adaptive ? RAFFIA_POOL_ADAPTIVE : RAFFIA_POOL_FIXED,
         .threads = 1,
     };
     return raffia_pool_create(&options, pool_p);
@@ -66,11 +70,11 @@ static raffia_status open_ground(enum way way, struct ground *ground, struct rep
 {
     raffia_status status = RAFFIA_OK;
     *ground = (struct ground){0};
-    if (way == WAY_POOL)
-        status = make_pool(&ground->pool);
+    if (way == WAY_POOL || way == WAY_ADAPTIVE)
+        status = make_pool(way == WAY_ADAPTIVE, &ground->pool);
     else if (way == WAY_SPACE)
         status = make_space(&ground->space);
-    *replay = way == WAY_POOL    ? replay_way_pool(ground->pool)
+    *replay = ground->pool       ? replay_way_pool(ground->pool)
               : way == WAY_SPACE ? replay_way_space(ground->space)
                                  : replay_way_floor();
     return status;
@@ -140,7 +144,8 @@ static raffia_status prepare(struct micro *micro)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     for (int way = 0; way < WAY_COUNT; way++) {
         char name[BENCH_NAME_MAX];
-        if (way == WAY_SPACE && workload->threads)
+        if ((way == WAY_SPACE && workload->threads) ||
+            (way == WAY_ADAPTIVE && !micro->plan->adaptive))
             continue;
         snprintf(name, sizeof name, "%s.%s", workload->name, way_names[way]);
         micro->rows[way] = bench_report_row(micro->report, name, threads, micro->plan->runs);

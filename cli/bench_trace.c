@@ -56,6 +56,14 @@ static const char documentation[] =
     "allocation\n"
     "  trace.remap_unmap_us_per_chunk  what unmapping its old place took later calls\n"
     "  trace.remap_refusals            moves not made for want of addresses or mappings\n"
+    "  trace.trims                    with --trims: how often it was trimmed, at even distances\n"
+    "  trace.trimmed_bytes            what that gave back, all in all\n"
+    "  trace.untrimmed_bytes          what was left of idle memory after a trim, in the mean: "
+    "mapped "
+    "beyond whole chunks for what is in use\n"
+    "  trace.placed_low               with --adaptive: allocations placed for what is known of "
+    "their "
+    "size, or for want of knowledge\n"
     "  trace.stranded_bytes_end        free at the end, in chunks partly in use\n"
     "  trace.op_ns                    median of the passes of warm.mean\n"
     "  trace.op_p50_ns, .op_p99_ns, .op_max_ns  of the calls of warm.alloc and warm.free\n"
@@ -79,12 +87,15 @@ enum key {
     KEY_LIMIT,
     KEY_NEED,
     KEY_REMAP,
+    KEY_ADAPTIVE,
+    KEY_TRIMS,
     KEY_TOUCH,
     KEY_SVG,
     KEY_JSON,
 };
 
 #define RUNS_DEFAULT 5u
+#define TRIMS_MAX    1000000u
 #define RUNS_MAX     1000u
 #define BYTES_MAX    ((size_t)1 << 50)
 #define PAGE_MIN     ((size_t)2 << 20)
@@ -108,6 +119,8 @@ static const struct argp_option option_table[] = {
     {"remap", KEY_REMAP, NULL, 0,
      "let the pool put free chunks together; it then grows by 2 MiB unless --chunk says otherwise",
      0},
+    {"adaptive", KEY_ADAPTIVE, NULL, 0, "let the pool learn which sizes to keep together", 0},
+    {"trims", KEY_TRIMS, "N", 0, "give back what is idle N times in the first pass (0)", 0},
     {"touch", KEY_TOUCH, NULL, 0, "write to each page of each block", 0},
     {"runs", KEY_RUNS, "N", 0, "passes of warm.mean (5)", 0},
     {"svg", KEY_SVG, "FILE", 0, "draw the pool's memory over the trace into FILE", 0},
@@ -196,6 +209,12 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_REMAP:
         command->plan.remap = true;
+        return 0;
+    case KEY_ADAPTIVE:
+        command->plan.adaptive = true;
+        return 0;
+    case KEY_TRIMS:
+        command->plan.trims = (unsigned)cli_option_count(state, "--trims", text, 1, TRIMS_MAX);
         return 0;
     case KEY_TOUCH:
         command->plan.touch = true;

@@ -17,7 +17,9 @@ struct bench_trace_plan {
     double limit_factor; /* of the trace's peak; 0 = pool_bytes holds */
     bool need;           /* look for the smallest limit too */
     bool touch;
-    bool remap; /* a remappable pool */
+    bool remap;     /* a remappable pool */
+    bool adaptive;  /* one that learns */
+    unsigned trims; /* of the first pass */
     unsigned runs;
 };
 

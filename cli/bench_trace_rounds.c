@@ -52,7 +52,8 @@ raffia_status bench_trace_pool(const struct bench_trace *bench, size_t limit, si
         .maximum_bytes = limit,
         .chunk_bytes = chunk_bytes,
         .granule = bench->plan->granule,
-        .flags = bench->plan->remap ? RAFFIA_POOL_REMAPPABLE : 0,
+        .flags = (bench->plan->remap ? RAFFIA_POOL_REMAPPABLE : 0u) |
+                 (bench->plan->adaptive ? RAFFIA_POOL_ADAPTIVE : 0u),
     };
     return raffia_pool_create(&options, pool_p);
 }
@@ -92,12 +93,35 @@ static raffia_status run_each(struct bench_trace *bench, const struct replay_way
 struct observer {
     struct trace_series *series;
     raffia_pool *pool;
+    size_t distance; /* operations from one trim to the next; 0: there are none */
+    size_t trims;
+    double trimmed_bytes, untrimmed_bytes; /* sums */
 };
+
+static raffia_status trim(struct observer *observer)
+{
+    raffia_pool_stats stats;
+    size_t released;
+    raffia_status status = raffia_pool_trim(observer->pool, 0, &released);
+    if (!status)
+        status = raffia_pool_query(observer->pool, &stats);
+    if (status)
+        return status;
+    const size_t chunks = (stats.in_use_bytes + stats.chunk_bytes - 1) / stats.chunk_bytes;
+    observer->trims++;
+    observer->trimmed_bytes += (double)released;
+    observer->untrimmed_bytes +=
+        (double)stats.reserved_bytes - (double)(chunks * stats.chunk_bytes);
+    return RAFFIA_OK;
+}
 
 static raffia_status observe(void *context, size_t op)
 {
-    const struct observer *observer = context;
-    return trace_series_look(observer->series, observer->pool, op);
+    struct observer *observer = context;
+    raffia_status status = RAFFIA_OK;
+    if (observer->distance && (op + 1) % observer->distance == 0)
+        status = trim(observer);
+    return status ? status : trace_series_look(observer->series, observer->pool, op);
 }
 
 static void add_figures(struct bench_trace *bench, const struct replay_result *result,
@@ -141,17 +165,33 @@ static void add_remap_figures(struct bench_trace *bench, const raffia_pool_stats
     bench_report_value(report, "trace.stranded_bytes_end", (double)stats->stranded_bytes);
 }
 
+static void add_trim_figures(struct bench_trace *bench, const struct observer *observer,
+                             const raffia_pool_stats *stats)
+{
+    struct bench_report *report = bench->report;
+    if (bench->plan->trims) {
+        bench_report_value(report, "trace.trims", (double)observer->trims);
+        bench_report_value(report, "trace.trimmed_bytes", observer->trimmed_bytes);
+        bench_report_value(report, "trace.untrimmed_bytes",
+                           observer->untrimmed_bytes / (double)core_max(observer->trims, 1));
+    }
+    if (bench->plan->adaptive)
+        bench_report_value(report, "trace.placed_low", (double)stats->placed_low);
+}
+
 /* The first pass, on a pool that grows as it is asked: what it needed is what counts. */
 static raffia_status cold_pass(struct bench_trace *bench, raffia_pool *pool,
                                const struct replay_way *way, struct trace_series *series)
 {
-    struct observer observer = {series, pool};
+    struct observer observer = {.series = series, .pool = pool};
     struct each_run run;
     struct replay_result result;
     raffia_pool_stats stats;
     raffia_status status = prepare_each(bench, "cold", &run);
     if (status)
         return status;
+    if (bench->plan->trims)
+        observer.distance = core_max(bench->trace->count / bench->plan->trims, 1);
     run.each.observe = observe;
     run.each.observe_context = &observer;
     status = run_each(bench, way, &run, &result);
@@ -162,6 +202,7 @@ static raffia_status cold_pass(struct bench_trace *bench, raffia_pool *pool,
     add_figures(bench, &result, &stats);
     if (bench->plan->remap)
         add_remap_figures(bench, &stats);
+    add_trim_figures(bench, &observer, &stats);
     run.takes->pages = stats.pages;
     run.takes->has_pages = stats.pages.total_bytes > 0;
     return replay_drain(way, bench->trace, bench->names);

@@ -44,6 +44,13 @@ typedef enum raffia_pool_flags {
     RAFFIA_POOL_GUARD = 1u << 2,      /**< a guard behind each block: see raffia_guard_report */
     RAFFIA_POOL_FIXED = 1u << 3,      /**< the initial size is all there is: no growth, and nothing
                                            is given back before the end */
+    RAFFIA_POOL_ADAPTIVE = 1u << 4,   /**< for pools that give memory back: learns which sizes have
+                                           blocks left whenever idle chunks are given back (by
+                                           raffia_pool_trim() above all), and keeps small blocks of
+                                           such sizes together at the low end, so that they hold
+                                           fewer chunks. Hints overrule it. Allocations then cost
+                                           some ns more, and those it places the time of one with a
+                                           hint. A fixed pool has no use for it and does without */
 } raffia_pool_flags;
 
 /** Most bytes of a pool's name. */
@@ -129,6 +136,10 @@ typedef struct raffia_pool_stats {
     uint64_t remap_address_refusals; /**< moves not made for want of a run of addresses */
     uint64_t remap_mapping_refusals; /**< moves not made because of remap_mappings */
     uint64_t pressure_calls;         /**< see raffia_pool_on_pressure() */
+    uint64_t placed_low;  /**< allocations that were placed for what is known of their size, or
+                               for want of knowledge: see #RAFFIA_POOL_ADAPTIVE */
+    size_t brief_classes; /**< size classes (quarters of an octave) of which few blocks are left
+                               when memory is given back */
 } raffia_pool_stats;
 
 /** One block, for a walk or a look-up. */
@@ -230,7 +241,7 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_alloc(raffia_pool *pool, s
  * They choose its place in the pool. #RAFFIA_HINT_HUGE and #RAFFIA_HINT_REGULAR change nothing
  * here: the pool has the pages it has.
  *
- * With hints it takes time linear in the number of free stretches.
+ * A block that is placed low takes longer: some dozens of free stretches are looked at.
  *
  * @param pool      the pool
  * @param bytes     as for raffia_pool_alloc()

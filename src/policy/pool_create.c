@@ -22,7 +22,8 @@
 #define HOST_MAPPINGS_DEFAULT 32768u
 
 #define FLAGS_KNOWN                                                                                \
-    (RAFFIA_POOL_REMAPPABLE | RAFFIA_POOL_SHAREABLE | RAFFIA_POOL_GUARD | RAFFIA_POOL_FIXED)
+    (RAFFIA_POOL_REMAPPABLE | RAFFIA_POOL_SHAREABLE | RAFFIA_POOL_GUARD | RAFFIA_POOL_FIXED |      \
+     RAFFIA_POOL_ADAPTIVE)
 
 /* What the caller wants, with settings and defaults filled in. */
 struct request {

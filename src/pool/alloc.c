@@ -4,6 +4,7 @@
 #include "core/text.h"
 #include "pool/arena.h"
 #include "pool/guard.h"
+#include "pool/history.h"
 #include "pool/order.h"
 
 #include <assert.h>
@@ -57,12 +58,31 @@ static raffia_status allocate_mapped(struct raffia_pool *pool, const struct spac
     return status;
 }
 
+/* Of a pool with guards or a history. */
+static __attribute__((noinline)) bool take_mapped_specially(struct raffia_pool *pool, size_t bytes,
+                                                            size_t alignment, void **address_p)
+{
+    struct space_block block;
+    if (pool->guard)
+        return false;
+    const struct space_request request = {
+        .bytes = bytes, .alignment = alignment, .placement = pool_history_placement(pool, bytes)};
+    if (allocate_mapped(pool, &request, &block))
+        return false;
+    pool_history_born(pool, &request, &block);
+    *address_p = pool->base + block.offset;
+    return true;
+}
+
 bool pool_take_mapped(raffia_pool *pool, size_t bytes, size_t alignment, void **address_p)
 {
     const struct space_request request = {.bytes = bytes, .alignment = alignment};
     struct space_block block;
-    if (!pool_is_open(pool) || pool->guard || alignment > pool->largest_alignment ||
-        allocate_mapped(pool, &request, &block))
+    if (!pool_is_open(pool) || alignment > pool->largest_alignment)
+        return false;
+    if (pool->long_way)
+        return take_mapped_specially(pool, bytes, alignment, address_p);
+    if (allocate_mapped(pool, &request, &block))
         return false;
     *address_p = pool->base + block.offset;
     return true;
@@ -131,12 +151,29 @@ static raffia_status take_guarded(struct raffia_pool *pool, const struct space_r
     return pool_alloc_guarded(pool, request, bytes, stream_p, block);
 }
 
+static raffia_status take_in_its_way(struct raffia_pool *pool, const struct space_request *request,
+                                     size_t bytes, const raffia_stream *stream_p,
+                                     struct space_block *block)
+{
+    if (pool->guard)
+        return take_guarded(pool, request, bytes, stream_p, block);
+    return pool->order ? pool_take_ordered(pool, request, bytes, stream_p, block)
+                       : pool_take(pool, request, bytes, block);
+}
+
 static __attribute__((noinline)) raffia_status
 take_specially(struct raffia_pool *pool, const struct space_request *request, size_t bytes,
-               const raffia_stream *stream_p, struct space_block *block)
+               unsigned hints, const raffia_stream *stream_p, struct space_block *block)
 {
-    return pool->guard ? take_guarded(pool, request, bytes, stream_p, block)
-                       : pool_take_ordered(pool, request, bytes, stream_p, block);
+    /* Blocks with hints say nothing of others of their size. */
+    if (!pool->history || hints & POOL_HINTS_OF_LIFE)
+        return take_in_its_way(pool, request, bytes, stream_p, block);
+    struct space_request placed = *request;
+    placed.placement = pool_history_placement(pool, request->bytes);
+    raffia_status status = take_in_its_way(pool, &placed, bytes, stream_p, block);
+    if (!status)
+        pool_history_born(pool, &placed, block);
+    return status;
 }
 
 /* `stream_p` is NULL where the block is asked for in no order. */
@@ -157,7 +194,7 @@ static raffia_status allocate(raffia_pool *pool, size_t bytes, size_t alignment,
     if (status)
         return status;
     status = pool->plain ? pool_take(pool, &request, bytes, &block)
-                         : take_specially(pool, &request, bytes, stream_p, &block);
+                         : take_specially(pool, &request, bytes, hints, stream_p, &block);
     if (status)
         return status;
     *address_p = pool->base + block.offset;

@@ -2,6 +2,7 @@
 #include "core/log.h"
 #include "pool/arena.h"
 #include "pool/guard.h"
+#include "pool/history.h"
 #include "pool/order.h"
 
 #include <assert.h>
@@ -55,7 +56,7 @@ raffia_status pool_refuse_free(struct raffia_pool *pool, const void *address, si
 /* Pool lock held. Whether no block may still be in use from before it was handed out. */
 static bool has_no_past(const struct raffia_pool *pool)
 {
-    return pool->plain || !pool->order->taken_count;
+    return !pool->order || !pool->order->taken_count;
 }
 
 /* No lock held. Frees the block that starts at the address, if it is live and of that size; *last_p
@@ -84,11 +85,19 @@ static inline __attribute__((always_inline)) bool free_held(struct raffia_pool *
     return freed;
 }
 
+/* Of a pool with guards or a history. False where there is a guard to be looked at. */
+static __attribute__((noinline)) bool remember(struct raffia_pool *pool, const void *address)
+{
+    if (pool->history)
+        pool_history_gone(pool, address);
+    return !pool->guard;
+}
+
 /* Its caller owns the pool, so that no block is the last. */
 bool pool_give_mapped(raffia_pool *pool, const void *address)
 {
     bool last = false;
-    if (pool_is_inherited(pool) || pool->guard)
+    if (pool_is_inherited(pool) || (pool->long_way && !remember(pool, address)))
         return false;
     const bool freed = free_held(pool, address, 0, false, &last);
     assert(!last);
@@ -128,6 +137,11 @@ static __attribute__((noinline)) raffia_status free_specially(struct raffia_pool
                                                               const raffia_stream *stream_p,
                                                               const void *address, size_t requested)
 {
+    /* The block may be the last one, and take the pool with it. */
+    if (pool->history)
+        pool_history_gone(pool, address);
+    if (!pool->guard && !pool->order)
+        return free_now(pool, address, requested);
     core_log_debug("pool '%s': free of %p", pool->name, address);
     return pool->guard ? pool_free_guarded(pool, stream_p, address, requested)
                        : pool_free_ordered(pool, stream_p, address, requested);

@@ -25,7 +25,7 @@ size_t pool_lease_bytes(const struct raffia_pool *pool)
     size_t most = core_min(LEASE_MAX, pool->range_bytes / LEASES_IN_RANGE);
     if (!(pool->flags & RAFFIA_POOL_FIXED))
         most = core_min(most, pool->chunk_bytes / LEASES_IN_CHUNK);
-    if (!pool->plain || most < GRANULES_AT_LEAST * pool->granule)
+    if (pool->guard || pool->order || most < GRANULES_AT_LEAST * pool->granule)
         return 0;
     return (size_t)1 << (63 - __builtin_clzll(most));
 }

@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "pool/arena.h"
 #include "pool/guard.h"
+#include "pool/history.h"
 #include "pool/order.h"
 #include "pool/registry.h"
 
@@ -212,7 +213,10 @@ raffia_status pool_create(const struct pool_plan *plan, raffia_pool **pool_p,
         status = pool_guard_create(pool, &info);
     else if (!status && pool->asynchronous)
         status = pool_order_create(pool);
-    pool->plain = !pool->guard && !pool->order;
+    if (!status && plan->flags & RAFFIA_POOL_ADAPTIVE)
+        status = pool_history_create(pool);
+    pool->plain = !pool->guard && !pool->order && !pool->history;
+    pool->long_way = pool->guard || pool->history;
     pool->lease_bytes = pool_lease_bytes(pool);
     if (!status)
         status =
@@ -279,6 +283,7 @@ void pool_tear_down(struct raffia_pool *pool)
         release_range(pool, pool->base);
     pool_guard_destroy(pool);
     pool_order_destroy(pool);
+    pool_history_destroy(pool);
     pool_arenas_destroy(pool);
     space_destroy(pool->space);
     pthread_mutex_destroy(&pool->growth_lock);

@@ -77,6 +77,7 @@ struct pool_registry_link {
 };
 
 struct pool_arenas;
+struct pool_history;
 
 struct raffia_pool {
     /* Fixed at creation. */
@@ -88,10 +89,12 @@ struct raffia_pool {
     size_t granule;
     size_t largest_alignment; /* that of the base; offsets are aligned where addresses are */
     size_t slot_count;
-    size_t guard_bytes;       /* least room for the pattern behind a block; 0 without guards */
-    struct pool_guard *guard; /* guard.h; NULL without guards */
-    struct pool_order *order; /* order.h; NULL with guards, and where there are no streams */
-    bool plain;               /* neither of them */
+    size_t guard_bytes;           /* least room for the pattern behind a block; 0 without guards */
+    struct pool_guard *guard;     /* guard.h; NULL without guards */
+    struct pool_order *order;     /* order.h; NULL with guards, and where there are no streams */
+    struct pool_history *history; /* history.h; NULL unless the pool is adaptive */
+    bool plain;                   /* none of them */
+    bool long_way; /* guards or a history: each block has more to it than its space */
     _Atomic(struct pool_arenas *) arenas; /* arena.h; NULL until threads met */
     size_t lease_bytes;                   /* 0: there will be none */
     unsigned flags;
@@ -316,13 +319,16 @@ raffia_status pool_resize_plain(struct raffia_pool *pool, const void *address, s
 /* INVALID_ARGUMENT for a stream on a device without streams, and as pool_enter(). */
 raffia_status pool_check_stream(const struct raffia_pool *pool, raffia_stream stream);
 
-/* Where a block with these hints goes; they were checked. Blocks at the high end have their
- * neighbours right behind them, and cannot grow. */
+/* Hints about how long a block lives. */
+#define POOL_HINTS_OF_LIFE                                                                         \
+    ((unsigned)(RAFFIA_HINT_LONG_LIVED | RAFFIA_HINT_SHORT_LIVED | RAFFIA_HINT_WILL_GROW))
+
+/* Where a block with these hints goes; they were checked. Short-lived ones are best off where any
+ * block goes: at the high end they cost more than they are worth (docs/allocator.md). */
 static inline enum space_placement pool_placement(unsigned hints)
 {
-    if (hints & (RAFFIA_HINT_LONG_LIVED | RAFFIA_HINT_WILL_GROW))
-        return SPACE_PLACE_LOW;
-    return hints & RAFFIA_HINT_SHORT_LIVED ? SPACE_PLACE_HIGH : SPACE_PLACE_ANY;
+    const bool stays = hints & (RAFFIA_HINT_LONG_LIVED | RAFFIA_HINT_WILL_GROW);
+    return stays ? SPACE_PLACE_LOW : SPACE_PLACE_ANY;
 }
 
 /* What a caller sees of a block. */

@@ -3,6 +3,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "pool/arena.h"
+#include "pool/history.h"
 #include "pool/order.h"
 
 void pool_describe_block(const struct raffia_pool *pool, const struct space_block *block,
@@ -109,6 +110,10 @@ static void fill_in(struct raffia_pool *pool, const struct pool_arenas *arenas,
         .remap_mapping_refusals = pool->remap.mapping_refusals,
         .pressure_calls = pool->pressure.calls,
     };
+    if (pool->history) {
+        stats->placed_low = atomic_load_explicit(&pool->history->placed, memory_order_relaxed);
+        stats->brief_classes = pool_history_brief_classes(pool->history);
+    }
     size_t largest = space.largest_free;
     if (arenas) {
         pool_arenas_add_up(arenas, stats);

@@ -2,6 +2,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "pool/arena.h"
+#include "pool/history.h"
 #include "pool/order.h"
 
 raffia_status pool_withdraw(struct raffia_pool *pool, size_t slot)
@@ -50,6 +51,8 @@ raffia_status pool_reclaim(struct raffia_pool *pool, size_t wanted,
 {
     raffia_status status = pool_settle(pool);
     size_t released = 0;
+    if (pool->history)
+        pool_history_look(pool->history);
     for (size_t i = pool->slot_count; i-- > 0 && released < wanted && !status;) {
         if (pool_is_spared(pool, i, spared))
             continue;

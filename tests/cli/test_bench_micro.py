@@ -32,6 +32,13 @@ def test_loads_are_chosen_and_their_rows_are_whole():
     assert values["micro.pairs_pool_refused_bytes"] == values["micro.pairs_space_refused_bytes"] == 0
 
 
+def test_an_adaptive_pool_is_measured_beside_the_other():
+    report = micro("--scenario", "lifo1", "--adaptive")
+    names = [row["name"] for row in report["rows"]]
+    assert names == ["lifo1.floor", "lifo1.space", "lifo1.pool", "lifo1.adaptive"]
+    assert report["values"]["micro.lifo1_adaptive_refused_bytes"] == 0
+
+
 def test_loads_without_threads_run_in_a_process_that_has_one():
     assert not any("atomic" in note for note in micro("--scenario", "pairs")["notes"])
 

@@ -302,3 +302,29 @@ def test_what_is_missing_is_said(tmp_path, write):
 )
 def test_bad_command_lines_are_usage_errors(options):
     assert raffia("bench", "trace", *options, expect=USAGE).out == ""
+
+
+JOBS = pathlib.Path(__file__).resolve().parent.parent.parent / "bench" / "traces" / "jobs.csv"
+
+
+def test_idle_memory_is_given_back_as_often_as_asked(write):
+    trace = write("".join(f"a {i} {3 * MIB}\nf {i}\n" for i in range(50)))
+    values = replay(trace, "--chunk", "2MiB", "--trims", 50)["values"]
+    assert set(values) == VALUES | {"trace.trims", "trace.trimmed_bytes", "trace.untrimmed_bytes"}
+    assert values["trace.trims"] == 50
+    assert values["trace.trimmed_bytes"] == 50 * 4 * MIB
+    assert values["trace.untrimmed_bytes"] == 0
+    once = replay(trace, "--chunk", "2MiB", "--trims", 1)["values"]
+    assert once["trace.trims"] == 1 and once["trace.trimmed_bytes"] == 4 * MIB
+    raffia("bench", "trace", trace, "--trims", "0", expect=USAGE)
+
+
+def test_b16_a_pool_that_learns_gives_more_back():
+    options = ["--chunk", "8MiB", "--trims", 100, "--runs", 1]
+    without = replay(JOBS, *options)["values"]
+    adaptive = replay(JOBS, *options, "--adaptive")["values"]
+    assert set(adaptive) == set(without) | {"trace.placed_low"}
+    assert adaptive["trace.failures"] == without["trace.failures"] == 0
+    assert adaptive["trace.untrimmed_bytes"] < 0.7 * without["trace.untrimmed_bytes"]
+    assert adaptive["trace.peak_reserved_bytes"] <= 1.1 * without["trace.peak_reserved_bytes"]
+    assert 0 < adaptive["trace.placed_low"] < adaptive["trace.allocations"]

@@ -18,7 +18,7 @@ PEERS = ROOT / "bench" / "peers"
 def test_the_script_writes_the_traces_that_are_there(tmp_path):
     subprocess.run([sys.executable, ROOT / "bench" / "traces" / "make", tmp_path], check=True)
     made = sorted(tmp_path.iterdir())
-    assert [path.name for path in made] == [path.name for path in TRACES] and len(made) == 5
+    assert [path.name for path in made] == [path.name for path in TRACES] and len(made) == 6
     for new, old in zip(made, TRACES):
         assert new.read_bytes() == old.read_bytes()
     assert sum(path.stat().st_size for path in TRACES) < 2 << 20

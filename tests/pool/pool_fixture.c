@@ -60,6 +60,15 @@ raffia_pool *make_pool_of(size_t initial_bytes, size_t maximum_bytes)
     return make_pool(&plan);
 }
 
+raffia_pool *make_adaptive_pool_of(size_t initial_bytes, size_t maximum_bytes)
+{
+    struct pool_plan plan = small_plan();
+    plan.initial_bytes = initial_bytes;
+    plan.maximum_bytes = maximum_bytes;
+    plan.flags = RAFFIA_POOL_ADAPTIVE;
+    return make_pool(&plan);
+}
+
 void *must_alloc(raffia_pool *pool, size_t bytes)
 {
     void *address = NULL;

@@ -29,6 +29,9 @@ raffia_pool *make_pool(const struct pool_plan *plan);
 /* Pool of `chunks` chunks mapped and as many allowed as `maximum` says. */
 raffia_pool *make_pool_of(size_t initial_bytes, size_t maximum_bytes);
 
+/* The same, and it learns. */
+raffia_pool *make_adaptive_pool_of(size_t initial_bytes, size_t maximum_bytes);
+
 void *must_alloc(raffia_pool *pool, size_t bytes);
 void must_free(raffia_pool *pool, void *address);
 raffia_pool_stats stats_of(raffia_pool *pool);

@@ -100,7 +100,12 @@ static raffia_status life_of_a_pool(void *context)
 static void any_call_of_a_pools_life_may_fail(void **state)
 {
     (void)state;
-    const unsigned flags[] = {0, RAFFIA_POOL_REMAPPABLE, RAFFIA_POOL_GUARD};
+    const unsigned flags[] = {0,
+                              RAFFIA_POOL_REMAPPABLE,
+                              RAFFIA_POOL_GUARD,
+                              RAFFIA_POOL_ADAPTIVE,
+                              RAFFIA_POOL_ADAPTIVE | RAFFIA_POOL_GUARD,
+                              RAFFIA_POOL_ADAPTIVE | RAFFIA_POOL_REMAPPABLE};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         struct pool_plan plan = small_plan();
         plan.initial_bytes = 2 * TEST_CHUNK;

@@ -11,23 +11,42 @@ static char *hinted(raffia_pool *pool, unsigned hints)
     return address;
 }
 
-static void b15_long_lived_blocks_are_low_and_short_lived_ones_high(void **state)
+/* A stretch of just the right size lies high, and a longer one low. */
+static void b15_long_lived_blocks_are_low_and_short_lived_ones_where_they_fit(void **state)
+{
+    (void)state;
+    for (int adaptive = 0; adaptive < 2; adaptive++) {
+        raffia_pool *pool = adaptive ? make_adaptive_pool_of(TEST_CHUNK, TEST_CHUNK)
+                                     : make_pool_of(TEST_CHUNK, TEST_CHUNK);
+        char *low = must_alloc(pool, TEST_CHUNK - 2 * TEST_PAGE);
+        void *wall = must_alloc(pool, TEST_GRANULE);
+        char *high = must_alloc(pool, TEST_PAGE);
+        void *rest = must_alloc(pool, stats_of(pool).free_bytes);
+        must_free(pool, low);
+        must_free(pool, high);
+        char *brief = hinted(pool, RAFFIA_HINT_SHORT_LIVED);
+        assert_ptr_equal(brief, high);
+        must_free(pool, brief);
+        char *stays = hinted(pool, RAFFIA_HINT_LONG_LIVED);
+        assert_ptr_equal(stays, low);
+        char *grows = hinted(pool, RAFFIA_HINT_WILL_GROW | RAFFIA_HINT_SHORT_LIVED);
+        assert_ptr_equal(grows, low + TEST_PAGE);
+        must_free(pool, stays);
+        must_free(pool, grows);
+        must_free(pool, wall);
+        must_free(pool, rest);
+        drop_pool(pool);
+    }
+}
+
+/* Huge or regular is not the pool's to choose. */
+static void hints_about_pages_place_nothing(void **state)
 {
     (void)state;
     raffia_pool *pool = make_pool_of(TEST_CHUNK, TEST_CHUNK);
-    char *low = hinted(pool, RAFFIA_HINT_LONG_LIVED);
-    char *high = hinted(pool, RAFFIA_HINT_SHORT_LIVED);
-    char *second = hinted(pool, RAFFIA_HINT_WILL_GROW | RAFFIA_HINT_SHORT_LIVED);
-    assert_ptr_equal(low, pool_base(pool));
-    assert_ptr_equal(high, low + TEST_CHUNK - TEST_PAGE);
-    assert_ptr_equal(second, low + TEST_PAGE);
-    /* Huge or regular is not the pool's to choose. */
     char *any = hinted(pool, RAFFIA_HINT_REGULAR);
+    assert_ok(raffia_pool_resize(pool, any, 2 * TEST_PAGE));
     must_free(pool, any);
-    assert_ok(raffia_pool_resize(pool, second, 2 * TEST_PAGE));
-    must_free(pool, low);
-    must_free(pool, high);
-    must_free(pool, second);
     drop_pool(pool);
 }
 
@@ -64,7 +83,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, set_up_device)
     const struct CMUnitTest tests[] = {
-        TEST(b15_long_lived_blocks_are_low_and_short_lived_ones_high),
+        TEST(b15_long_lived_blocks_are_low_and_short_lived_ones_where_they_fit),
+        TEST(hints_about_pages_place_nothing),
         TEST(a_hinted_block_makes_the_pool_grow_like_any_other),
         TEST(hints_that_make_no_sense_are_refused),
     };

@@ -266,12 +266,21 @@ static void b16_one_with_addresses_to_spare_does_the_same(void **state)
               "a pool with addresses to spare");
 }
 
+static void b16_an_adaptive_pool_does_the_same(void **state)
+{
+    (void)state;
+    run_model(RAFFIA_POOL_ADAPTIVE, MODEL_MAXIMUM, 0, "an adaptive pool");
+    run_model(RAFFIA_POOL_ADAPTIVE | RAFFIA_POOL_REMAPPABLE, 10 * TEST_CHUNK, 15 * TEST_CHUNK,
+              "an adaptive pool that moves chunks");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_pool_does_what_a_list_of_blocks_says, set_up_device),
         cmocka_unit_test_setup(a_remappable_pool_does_the_same, set_up_device),
         cmocka_unit_test_setup(b16_one_with_addresses_to_spare_does_the_same, set_up_device),
+        cmocka_unit_test_setup(b16_an_adaptive_pool_does_the_same, set_up_device),
     };
     return cmocka_run_group_tests_name("pool model", tests, NULL, NULL);
 }

@@ -205,9 +205,11 @@ static void a11_no_block_is_handed_out_while_a_stream_uses_it(void **state)
 {
     (void)state;
     struct test_random random = test_random_seeded("pool_stream_model");
-    for (int round = 0; round < 3; round++) {
+    for (int round = 0; round < 6; round++) {
         struct player player;
-        raffia_pool *pool = make_pool_of(TEST_CHUNK, (size_t)(1 + 2 * round) * TEST_CHUNK);
+        const size_t maximum = (size_t)(1 + 2 * (round / 2)) * TEST_CHUNK;
+        raffia_pool *pool = round % 2 ? make_adaptive_pool_of(TEST_CHUNK, maximum)
+                                      : make_pool_of(TEST_CHUNK, maximum);
         start_player(&player, pool, test_random_next(&random));
         play(&player, STEPS, true);
         end_player(&player);

@@ -109,6 +109,9 @@ static void growers_and_trimmers_race_without_harm(void **state)
     raffia_pool *pool = make_pool_of(0, 2 * THREADS * HOLDING * TEST_CHUNK);
     run_workers(pool, false, true);
     drop_pool(pool);
+    pool = make_adaptive_pool_of(0, 2 * THREADS * HOLDING * TEST_CHUNK);
+    run_workers(pool, false, true);
+    drop_pool(pool);
 }
 
 static void a_pool_too_small_refuses_whole_requests(void **state)
