@@ -15,8 +15,7 @@ struct asking {
     bool ordered; /* on a stream that works, and does not record */
     bool reuses;  /* the stream may have what waits for it, and be made to wait for others */
     bool wanted;  /* somebody waits for what the stream has no event behind */
-    driver_stream handle;
-    uint64_t id;
+    struct pool_taker taker;
 };
 
 static raffia_status begin(const struct raffia_pool *pool, const struct space_request *request,
@@ -31,10 +30,10 @@ static raffia_status begin(const struct raffia_pool *pool, const struct space_re
         asking->bytes = 0;
     if (!stream_p)
         return RAFFIA_OK;
-    raffia_status status = device.driver->stream_id(device.index, *stream_p, &asking->id);
+    raffia_status status = device.driver->stream_id(device.index, *stream_p, &asking->taker.id);
     if (!status)
         status = device.driver->stream_is_capturing(device.index, *stream_p, &capturing);
-    asking->handle = *stream_p;
+    asking->taker.handle = *stream_p;
     /* What is recorded runs later, and maybe on another stream: behind nothing that we know of. */
     asking->ordered = !status && !capturing;
     asking->reuses = asking->ordered && asking->bytes && !pool->order->by_event;
@@ -57,7 +56,7 @@ static raffia_status take_own(struct raffia_pool *pool, const struct asking *ask
     struct pool_pending *fit =
         stream ? pool_find_fit(stream, asking->bytes, most_of(asking, loosely), asking->alignment)
                : NULL;
-    return fit ? pool_unpend(pool, fit, asking->id, asking->request, asking->block)
+    return fit ? pool_unpend(pool, fit, asking->taker, asking->request, asking->block)
                : RAFFIA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -67,7 +66,7 @@ static raffia_status take_at_hand(struct raffia_pool *pool, struct asking *askin
     raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
     core_lock_take(&pool->lock);
     const struct pool_stream *stream =
-        asking->ordered ? pool_stream_find(pool->order, asking->id) : NULL;
+        asking->ordered ? pool_stream_find(pool->order, asking->taker.id) : NULL;
     asking->wanted = stream && stream->wanted;
     if (asking->reuses)
         status = take_own(pool, asking, stream, false);
@@ -90,7 +89,7 @@ static struct pool_pending *detach_fit(struct raffia_pool *pool, struct pool_str
 {
     struct pool_pending *fit = NULL;
     core_lock_take(&pool->lock);
-    if (stream->id != asking->id)
+    if (stream->id != asking->taker.id)
         fit = pool_find_fit(stream, asking->bytes, most_of(asking, true), asking->alignment);
     if (fit)
         pool_detach(pool, fit);
@@ -111,11 +110,11 @@ static raffia_status take_from_others(struct raffia_pool *pool, const struct ask
         struct pool_pending *fit = detach_fit(pool, stream, asking);
         if (!fit)
             continue;
-        const bool behind = !pool_order_behind(pool, asking->handle, fit->batch);
+        const bool behind = !pool_order_behind(pool, asking->taker.handle, fit->batch);
         core_lock_take(&pool->lock);
         pool_attach(pool, fit);
         if (behind)
-            status = pool_unpend(pool, fit, asking->id, asking->request, asking->block);
+            status = pool_unpend(pool, fit, asking->taker, asking->request, asking->block);
         core_lock_leave(&pool->lock);
     }
     pool_unlock(&order->lock);
@@ -137,7 +136,7 @@ static raffia_status take_or_grow(struct raffia_pool *pool, struct asking *askin
 static void mark_own(struct raffia_pool *pool, const struct asking *asking)
 {
     if (asking->ordered)
-        pool_order_close(pool, asking->id, asking->handle);
+        pool_order_close(pool, asking->taker.id, asking->taker.handle);
 }
 
 /* Dearer step by step: events that have passed, growth, a wait on the device, a wait of ours. */
@@ -201,16 +200,17 @@ raffia_status pool_take_ordered(struct raffia_pool *pool, const struct space_req
 static bool find_live(const struct raffia_pool *pool, const void *address,
                       struct space_block *block, struct pool_pending **taken_p)
 {
-    const uintptr_t base = (uintptr_t)pool->base, at = (uintptr_t)address;
-    if (at < base || at - base >= pool->range_bytes)
+    /* An address below the base wraps to an offset beyond any range. */
+    const size_t offset = (uintptr_t)address - (uintptr_t)pool->base;
+    if (offset >= pool->range_bytes)
         return false;
-    struct pool_pending *taken = pool_taken_find(pool->order, at - base);
-    *taken_p = taken;
-    if (!taken)
-        return !space_find(pool->space, at - base, block) && block->state == SPACE_HELD;
+    struct pool_pending *record = pool_record_find(pool->order, offset);
+    *taken_p = record;
+    if (!record)
+        return !space_find(pool->space, offset, block) && block->state == SPACE_HELD;
     *block = (struct space_block){
-        .handle = taken->handle, .offset = taken->offset, .bytes = taken->bytes};
-    return true;
+        .handle = record->handle, .offset = record->offset, .bytes = record->bytes};
+    return record->state == POOL_TAKEN;
 }
 
 /* Pool lock held. Whether the pool has to be looked at again once it is let go. */
@@ -229,14 +229,11 @@ static raffia_status free_in_no_order(struct raffia_pool *pool, const void *addr
     core_lock_take(&pool->lock);
     if (!find_live(pool, address, &block, &taken))
         return pool_refuse_free(pool, address);
-    if (taken && !taken->batch->passed) {
+    bool last;
+    if (taken)
         pool_pend(pool, taken, NULL, false);
-    } else {
-        if (taken)
-            pool_taken_forget(pool->order, taken);
-        bool last;
+    else
         status = pool_release_block(pool, &block, &last);
-    }
     const bool pinned = pin_if(pool, false);
     core_lock_leave(&pool->lock);
     if (pinned)
@@ -248,7 +245,7 @@ static raffia_status free_in_no_order(struct raffia_pool *pool, const void *addr
  * from before it was handed out. */
 static bool has_foreign_use(const struct pool_pending *taken, uint64_t id)
 {
-    return taken && !taken->batch->passed && taken->taker != id && taken->batch->stream->id != id;
+    return taken && taken->taker != id && taken->batch->stream->id != id;
 }
 
 /* Pool lock held. The stream that the block was freed on is there. */
@@ -285,7 +282,7 @@ static raffia_status free_waiting(struct raffia_pool *pool, driver_stream stream
     pool_make_held(pool, &block);
     pool->order->unlisted--;
     if (taken)
-        pool_taken_show(pool->order, taken);
+        taken = pool_taken_show(pool->order, taken);
     raffia_status freed = status ? RAFFIA_OK : free_reached(pool, &block, taken, id);
     const bool pinned = pin_if(pool, false);
     core_lock_leave(&pool->lock);
@@ -300,12 +297,10 @@ static const struct pool_batch *pend_on(struct raffia_pool *pool, driver_stream 
 {
     struct pool_stream *stream = pool_stream_get(pool->order, id, handle);
     struct pool_batch *batch = stream ? pool_open_batch(pool->order, stream) : NULL;
-    struct pool_pending *pending = taken;
-    if (batch && !pending)
-        pending = pool_pending_new(pool->order, block);
-    if (!batch || !pending)
+    if (!batch || (!taken && !pool_pend_new(pool, block, batch)))
         return NULL;
-    pool_pend(pool, pending, batch, has_foreign_use(taken, id));
+    if (taken)
+        pool_pend(pool, taken, batch, has_foreign_use(taken, id));
     return batch;
 }
 
@@ -348,8 +343,7 @@ static bool would_cut_what_is_used(struct raffia_pool *pool, const void *address
     struct space_block block;
     struct pool_pending *taken = NULL;
     core_lock_take(&pool->lock);
-    const bool used = find_live(pool, address, &block, &taken) && taken && !taken->batch->passed &&
-                      bytes < taken->bytes;
+    const bool used = find_live(pool, address, &block, &taken) && taken && bytes < taken->bytes;
     core_lock_leave(&pool->lock);
     return used;
 }
@@ -368,7 +362,7 @@ raffia_status pool_order_before_resize(struct raffia_pool *pool, const void *add
 
 void pool_order_resized(struct pool_order *order, const struct space_block *block)
 {
-    struct pool_pending *taken = pool_taken_find(order, block->offset);
+    struct pool_pending *taken = pool_record_find(order, block->offset);
     if (taken)
-        taken->bytes = block->bytes;
+        pool_taken_resize(taken, block->bytes);
 }

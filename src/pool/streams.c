@@ -97,7 +97,7 @@ struct pool_batch *pool_marked_from(struct pool_batch *batch)
 static bool is_empty(struct pool_order *order, struct pool_stream *stream)
 {
     struct pool_batch *only = stream->oldest;
-    if (only && only == stream->newest && !only->sealed && !only->blocks && !only->taken &&
+    if (only && only == stream->newest && !only->sealed && !only->block_count && !only->taken &&
         !only->waiters) {
         stream->oldest = stream->newest = NULL;
         only->passed = true;
