@@ -62,11 +62,6 @@ static inline void hold(struct space *space, space_link link, uint32_t slack)
     space->blocks++;
 }
 
-static inline uint32_t slack_of(const struct space *space, uint32_t units, size_t bytes)
-{
-    return (uint32_t)(((size_t)units << space->granule_shift) - bytes);
-}
-
 static inline __attribute__((always_inline)) raffia_status take(struct space *space, size_t bytes,
                                                                 bool thorough, space_link *link_p)
 {
@@ -80,7 +75,7 @@ static inline __attribute__((always_inline)) raffia_status take(struct space *sp
     if (status)
         return status;
     cut(space, link, units);
-    hold(space, link, slack_of(space, units, bytes));
+    hold(space, link, space_slack_of(space, units, bytes));
     *link_p = link;
     return RAFFIA_OK;
 }
@@ -111,7 +106,7 @@ take_placed(struct space *space, const struct space_request *request, space_link
         space_cell_insert(space, place.link);
     }
     cut(space, place.link, search.units);
-    hold(space, place.link, slack_of(space, search.units, request->bytes));
+    hold(space, place.link, space_slack_of(space, search.units, request->bytes));
     *link_p = place.link;
     return RAFFIA_OK;
 }
@@ -176,11 +171,9 @@ static raffia_status __attribute__((cold)) free_other(struct space *space, space
 
 raffia_status space_free(struct space *space, space_handle handle)
 {
-    const space_link link = (space_link)handle;
-    const uint64_t held = handle >> 32 << SPACE_STATE_BITS | SPACE_HELD; /* its tag, then */
-    if (!space_is_record(space, link) || space_at(space, link)->tag != held)
+    if (!space_block_in(space, handle, SPACE_HELD))
         return free_other(space, handle);
-    give(space, link);
+    give(space, (space_link)handle);
     return RAFFIA_OK;
 }
 
