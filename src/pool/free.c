@@ -55,7 +55,7 @@ raffia_status pool_refuse_free(struct raffia_pool *pool, const void *address)
 /* Pool lock held. Whether no block may still be in use from before it was handed out. */
 static bool has_no_past(const struct raffia_pool *pool)
 {
-    return pool->plain || !pool->order->taken_count;
+    return pool->plain || !pool_count_taken(pool->order);
 }
 
 /* No lock held. Frees the block that starts at the address, if it is live; *last_p as
@@ -176,5 +176,7 @@ raffia_status raffia_pool_free_on(raffia_pool *pool, raffia_stream stream, void 
     if (status)
         return status;
     assert(pool);
+    if (pool->order && core_log_level() < RAFFIA_LOG_DEBUG)
+        return pool_free_on(pool, stream, address);
     return pool->plain ? free_now(pool, address) : free_specially(pool, &stream, address);
 }

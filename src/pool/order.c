@@ -134,7 +134,7 @@ static bool table_is_wrong(const struct pool_order *order, const struct tally *t
             alone += !one->batch && one->state == POOL_HIDDEN;
         }
     return records != order->record_count || records != tally->records + alone ||
-           tally->taken != order->taken_count;
+           tally->taken != pool_count_taken(order);
 }
 
 bool pool_order_is_wrong(struct raffia_pool *pool, char text[static CORE_ERROR_MAX])

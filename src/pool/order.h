@@ -95,7 +95,8 @@ struct pool_batch {
 
 struct pool_stream {
     uint64_t id;
-    driver_stream handle; /* of a default stream; of any other none is kept */
+    driver_stream handle; /* what it was called last. Used only if it is that of a default stream;
+                             any other is compared, as that of a taker */
     bool is_default;
     bool retired; /* it is gone, or will be */
     bool wanted;  /* somebody waits for what has no event */
@@ -122,8 +123,9 @@ struct pool_order {
     struct pool_pending **table; /* all records that are no spares, by offset */
     size_t table_size;           /* in buckets, a power of two */
     size_t record_count;
-    size_t taken_count; /* those that are TAKEN */
-    size_t unlisted;    /* pending blocks in no batch: somebody is working on them */
+    atomic_size_t taken_count; /* those that are TAKEN. Changed under the pool lock, looked at
+                                  without it as well */
+    size_t unlisted;           /* pending blocks in no batch: somebody is working on them */
     uint64_t births;
     bool draining; /* somebody waits for the last blocks of a pool without owners */
     unsigned pins; /* calls that will look at the pool once more */
@@ -183,8 +185,13 @@ struct pool_taker {
 
 /* Hands a waiting block out for a request that it was found for. */
 raffia_status pool_unpend(struct raffia_pool *pool, struct pool_pending *pending,
-                          struct pool_taker taker, const struct space_request *request,
-                          struct space_block *block);
+                          struct pool_taker taker, size_t requested);
+
+/* How many blocks are TAKEN. */
+static inline size_t pool_count_taken(const struct pool_order *order)
+{
+    return atomic_load_explicit(&order->taken_count, memory_order_relaxed);
+}
 
 /* Forgets that a block was taken. */
 void pool_taken_forget(struct pool_order *order, struct pool_pending *pending);
@@ -222,8 +229,16 @@ struct pool_stream *pool_stream_find(struct pool_order *order, uint64_t id);
 /* For a call that was given the handle. NULL, without a sentence, if there is no memory. */
 struct pool_stream *pool_stream_get(struct pool_order *order, uint64_t id, driver_stream handle);
 
-/* The batch that takes blocks now; NULL, without a sentence, if there is no memory. */
-struct pool_batch *pool_open_batch(struct pool_order *order, struct pool_stream *stream);
+/* The batch that takes blocks now, which may be made for it; NULL, without a sentence, if there is
+ * no memory. */
+struct pool_batch *pool_new_batch(struct pool_order *order, struct pool_stream *stream);
+
+static inline struct pool_batch *pool_open_batch(struct pool_order *order,
+                                                 struct pool_stream *stream)
+{
+    struct pool_batch *batch = stream->newest;
+    return batch && !batch->sealed ? batch : pool_new_batch(order, stream);
+}
 
 /* The oldest batch from `batch` on that has an event, or NULL. */
 struct pool_batch *pool_marked_from(struct pool_batch *batch);
@@ -310,14 +325,23 @@ void pool_order_unpin(struct raffia_pool *pool);
 /* Tears down pools that were left behind because their streams could not be waited for. */
 void pool_order_reap(void);
 
-/* ---- calls (ordered.c), as those of alloc.c and free.c -------------------------------------- */
+/* ---- calls (ordered.c, ordered_free.c), as those of alloc.c and free.c ---------------------- */
 
 /* `stream_p` is NULL where no order was asked for. */
 raffia_status pool_take_ordered(struct raffia_pool *pool, const struct space_request *request,
                                 size_t bytes, const driver_stream *stream_p,
                                 struct space_block *block);
+
+/* The short way of raffia_pool_alloc_on(), for words that need no looking at: `bytes` is at least
+ * 1, the alignment is 0 or one that the pool can do. */
+raffia_status pool_take_on(struct raffia_pool *pool, driver_stream handle, size_t bytes,
+                           size_t alignment, void **address_p);
+
 raffia_status pool_free_ordered(struct raffia_pool *pool, const driver_stream *stream_p,
                                 const void *address);
+
+/* The same on a stream. */
+raffia_status pool_free_on(struct raffia_pool *pool, driver_stream handle, const void *address);
 
 /* No lock held. What is cut off a block becomes free at once: waits until nobody uses it from
  * before. BUSY if it cannot be waited for. */

@@ -175,6 +175,13 @@ static void release(struct raffia_pool *pool, struct pool_pending *pending)
     pool_record_drop(pool->order, pending);
 }
 
+/* Under the pool lock, so that it need not be one step. */
+static inline void count_taken(struct pool_order *order, int more)
+{
+    atomic_store_explicit(&order->taken_count, pool_count_taken(order) + (size_t)more,
+                          memory_order_relaxed);
+}
+
 /* The batch of a record that does not wait has passed: the block has no past any more. */
 static void lose_past(struct pool_order *order, struct pool_pending *pending)
 {
@@ -184,7 +191,7 @@ static void lose_past(struct pool_order *order, struct pool_pending *pending)
         pending->batch = NULL;
         return;
     }
-    order->taken_count--;
+    count_taken(order, -1);
     pool_record_drop(order, pending);
 }
 
@@ -221,7 +228,7 @@ driver_event pool_pass_oldest(struct raffia_pool *pool, struct pool_stream *stre
 void pool_taken_hide(struct pool_order *order, struct pool_pending *pending)
 {
     pending->state = POOL_HIDDEN;
-    order->taken_count--;
+    count_taken(order, -1);
 }
 
 struct pool_pending *pool_taken_show(struct pool_order *order, struct pool_pending *pending)
@@ -231,7 +238,7 @@ struct pool_pending *pool_taken_show(struct pool_order *order, struct pool_pendi
         return NULL;
     }
     pending->state = POOL_TAKEN;
-    order->taken_count++;
+    count_taken(order, 1);
     return pending;
 }
 
@@ -287,7 +294,7 @@ void pool_pend(struct raffia_pool *pool, struct pool_pending *pending, struct po
 {
     struct pool_order *order = pool->order;
     assert(pending->state == POOL_TAKEN);
-    order->taken_count--;
+    count_taken(order, -1);
     if (batch && batch != pending->batch)
         change_batch(pending, batch, has_past);
     else
@@ -297,11 +304,10 @@ void pool_pend(struct raffia_pool *pool, struct pool_pending *pending, struct po
 }
 
 raffia_status pool_unpend(struct raffia_pool *pool, struct pool_pending *pending,
-                          struct pool_taker taker, const struct space_request *request,
-                          struct space_block *block)
+                          struct pool_taker taker, size_t requested)
 {
     struct pool_order *order = pool->order;
-    raffia_status status = space_reuse(pool->space, pending->handle, request->bytes);
+    raffia_status status = space_reuse(pool->space, pending->handle, requested);
     if (status)
         return status;
     end_waiting(order, pending);
@@ -309,12 +315,10 @@ raffia_status pool_unpend(struct raffia_pool *pool, struct pool_pending *pending
     pending->taker = taker.id;
     pending->taker_handle = taker.handle;
     pending->batch->taken++;
-    order->taken_count++;
+    count_taken(order, 1);
     pool->pending_blocks--;
     pool->pending_bytes -= pending->bytes;
-    *block = (struct space_block){pending->handle, pending->offset, pending->bytes, request->bytes,
-                                  SPACE_HELD};
-    pool_count_block(pool, block);
+    pool_count_block(pool, &(struct space_block){.bytes = pending->bytes});
     pool->hits++;
     return RAFFIA_OK;
 }

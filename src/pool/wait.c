@@ -79,7 +79,7 @@ enum aim {
 /* Pool lock held. Whether there is something to gain. */
 static bool is_worthwhile(const struct raffia_pool *pool, enum aim aim)
 {
-    return pool->pending_blocks || (aim == AIM_USE && pool->order->taken_count);
+    return pool->pending_blocks || (aim == AIM_USE && pool_count_taken(pool->order));
 }
 
 /* Pool lock held. The same for batches up to the one that is marked. */
