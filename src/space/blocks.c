@@ -156,7 +156,7 @@ static inline __attribute__((always_inline)) void give(struct space *space, spac
     space_release(space, link);
 }
 
-/* A handle of a block that is cached or pending, or of none. */
+/* A handle of a block that is cached, or of none. */
 static raffia_status __attribute__((cold)) free_other(struct space *space, space_handle handle)
 {
     const space_link link = space_link_of(space, handle);
@@ -171,8 +171,14 @@ static raffia_status __attribute__((cold)) free_other(struct space *space, space
 
 raffia_status space_free(struct space *space, space_handle handle)
 {
-    if (!space_block_in(space, handle, SPACE_HELD))
-        return free_other(space, handle);
+    struct space_record *pending;
+    if (!space_block_in(space, handle, SPACE_HELD)) {
+        pending = space_block_in(space, handle, SPACE_PENDING);
+        if (!pending)
+            return free_other(space, handle);
+        space->pending_units -= pending->units;
+        space->slack_bytes += pending->slack; /* that of what is held is counted */
+    }
     give(space, (space_link)handle);
     return RAFFIA_OK;
 }
