@@ -19,11 +19,24 @@
  * has a **past**: it waits for the stream first, without being handed out meanwhile, and then for
  * the batch it came from.
  *
+ * A record is made when its block is first freed on a stream, and dropped when the batch it is in
+ * passes: then a block that waits is free, and one that is taken has no past any more. All that
+ * while it is in the table by offset and in the list of its batch; a block that goes back and forth
+ * between its stream and a caller changes its state and enters and leaves the list of its class.
+ *
+ * Which stream a handle names is asked for in each call, but for a block that is freed under the
+ * handle it was handed out by: that is taken for the same stream. If it is not (the first was
+ * destroyed, and its handle given to the next, without a word to us), the block waits among those
+ * of the first, and is free when the whole device has been waited for: nobody can be given what
+ * waits for a stream that is gone, and whoever marks a stream asks for its id first, so that no
+ * event of the next one speaks for it. When the next one is put on record under its own id, the
+ * first is known to be gone.
+ *
  * Locks: the lists (streams, batches, records) are the pool lock's. Whatever asks the driver about
  * events goes under the order lock, which comes before the pool lock: batches pass, and streams go,
  * only under both, so who holds the order lock may look at them with the pool lock let go. Driver
  * calls that can block (waits) are made under neither. Stream ids, and whether a stream is being
- * captured, are asked for before any lock is taken.
+ * captured, are asked for before the pool lock is taken.
  *
  * Pools with guards have no order: they wait for the stream when a block is freed, and look at its
  * guard.

@@ -145,15 +145,8 @@ static raffia_status free_asking(struct raffia_pool *pool, driver_stream stream,
 
 /* ---- the short way -------------------------------------------------------------------------- */
 
-/*
- * Pool lock held. The stream that a block was handed out on, if it is freed on the same: then the
- * driver need not be asked which one that is.
- *
- * It is known by its handle alone. If its owner has destroyed it and the handle belongs to another
- * stream by now, without any call that told us, the block goes to the one that is gone. There it is
- * safe: nobody can be given what waits for a stream that is gone, nor is such a stream marked any
- * more, as whoever marks one asks for its id first; so the block waits until the whole device has
- * been waited for. A default stream is another one in each thread.
+/* Pool lock held. The stream that a block was handed out on, if it is freed by the same handle, as
+ * order.h explains. Not for default streams: one handle may be a stream of its own in each thread.
  */
 static inline struct pool_stream *
 find_taker(const struct raffia_pool *pool, const struct pool_pending *record, driver_stream handle)

@@ -112,6 +112,16 @@ static void quit(struct pool_pending *pending)
         pending->batch->records = pending->batch_next;
 }
 
+/* Takes the first record out of a batch that has some. */
+static struct pool_pending *pop(struct pool_batch *batch)
+{
+    struct pool_pending *pending = batch->records;
+    batch->records = pending->batch_next;
+    if (batch->records)
+        batch->records->batch_previous = NULL;
+    return pending;
+}
+
 /* Whether the batch's stream may have the block back. */
 static inline bool is_listed(const struct pool_order *order, const struct pool_pending *pending)
 {
@@ -182,11 +192,12 @@ static inline void count_taken(struct pool_order *order, int more)
                           memory_order_relaxed);
 }
 
-/* The batch of a record that does not wait has passed: the block has no past any more. */
-static void lose_past(struct pool_order *order, struct pool_pending *pending)
+/* A record that does not wait left its batch, which has passed: the block has no past any more. */
+static void lose_past(struct pool_order *order, struct pool_batch *batch,
+                      struct pool_pending *pending)
 {
     assert(pending->state != POOL_DETACHED);
-    pending->batch->taken--;
+    batch->taken--;
     if (pending->state == POOL_HIDDEN) {
         pending->batch = NULL;
         return;
@@ -201,10 +212,9 @@ driver_event pool_pass_oldest(struct raffia_pool *pool, struct pool_stream *stre
     struct pool_batch *batch = stream->oldest;
     driver_event event = NULL;
     while (batch->records) {
-        struct pool_pending *pending = batch->records;
-        quit(pending);
+        struct pool_pending *pending = pop(batch);
         if (pending->state != POOL_WAITS) {
-            lose_past(order, pending);
+            lose_past(order, batch, pending);
             continue;
         }
         end_waiting(order, pending);
@@ -245,7 +255,7 @@ struct pool_pending *pool_taken_show(struct pool_order *order, struct pool_pendi
 void pool_taken_forget(struct pool_order *order, struct pool_pending *pending)
 {
     quit(pending);
-    lose_past(order, pending);
+    lose_past(order, pending->batch, pending);
 }
 
 void pool_taken_resize(struct pool_pending *pending, size_t bytes)

@@ -44,9 +44,8 @@ void space_change_state(struct space *space, space_link link, enum space_state s
     account(space, block, true);
 }
 
-static __attribute__((noinline)) raffia_status set_any_state(struct space *space,
-                                                             space_handle handle,
-                                                             enum space_state state)
+static __attribute__((noinline)) raffia_status
+set_any_state(struct space *space, space_handle handle, enum space_state state)
 {
     space_link link;
     raffia_status status = find_block(space, handle, "change", &link);

@@ -391,9 +391,8 @@ static inline struct space_record *space_block_in(const struct space *space, spa
 {
     const space_link link = (space_link)handle;
     const uint64_t tag = handle >> 32 << SPACE_STATE_BITS | state;
-    return space_is_record(space, link) && space_at(space, link)->tag == tag
-               ? space_at(space, link)
-               : NULL;
+    return space_is_record(space, link) && space_at(space, link)->tag == tag ? space_at(space, link)
+                                                                             : NULL;
 }
 
 void space_describe(const struct space *space, space_link link, struct space_block *block);

@@ -302,7 +302,7 @@ static void a_stream_that_cannot_be_asked_is_marked_later(void **state)
 {
     (void)state;
     raffia_pool *pool = make_pool_of(TEST_CHUNK, TEST_CHUNK);
-    driver_stream a = make_stream();
+    driver_stream a = make_busy_stream();
     void *block = take_back(pool, a, TEST_CHUNK / 2);
     const long records = sim_calls("event_record");
     sim_fail_next("stream_id", RAFFIA_ERROR_DRIVER, RAFFIA_REASON_NONE);
