@@ -217,9 +217,22 @@ raffia_status raffia_pool_alloc_hint(raffia_pool *pool, size_t bytes, size_t ali
     return status ? status : allocate(pool, bytes, alignment, hints, NULL, address_p);
 }
 
+/* Whether there is nothing to refuse, and nothing to say: frozen pools have no short way. */
+static inline bool needs_no_words(const struct raffia_pool *pool, size_t bytes, size_t alignment,
+                                  void *const *address_p)
+{
+    return address_p && bytes && !(alignment & (alignment - 1)) &&
+           alignment <= pool->largest_alignment && pool_is_open(pool) &&
+           core_log_level() < RAFFIA_LOG_DEBUG;
+}
+
 raffia_status raffia_pool_alloc_on(raffia_pool *pool, raffia_stream stream, size_t bytes,
                                    size_t alignment, void **address_p)
 {
     raffia_status status = pool_check_stream(pool, stream);
-    return status ? status : allocate(pool, bytes, alignment, RAFFIA_HINT_NONE, &stream, address_p);
+    if (status)
+        return status;
+    if (pool->order && !pool->history && needs_no_words(pool, bytes, alignment, address_p))
+        return pool_take_on(pool, stream, bytes, alignment, address_p);
+    return allocate(pool, bytes, alignment, RAFFIA_HINT_NONE, &stream, address_p);
 }

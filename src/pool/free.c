@@ -56,7 +56,7 @@ raffia_status pool_refuse_free(struct raffia_pool *pool, const void *address, si
 /* Pool lock held. Whether no block may still be in use from before it was handed out. */
 static bool has_no_past(const struct raffia_pool *pool)
 {
-    return !pool->order || !pool->order->taken_count;
+    return !pool->order || !pool_count_taken(pool->order);
 }
 
 /* No lock held. Frees the block that starts at the address, if it is live and of that size; *last_p
@@ -185,15 +185,22 @@ raffia_status pool_wait_for(const struct raffia_pool *pool, raffia_stream stream
     return device.driver->stream_wait(device.index, stream);
 }
 
+/* `stream` as for raffia_pool_free_on(); `requested` is 0 where no size was named. */
+static inline raffia_status free_on(raffia_pool *pool, raffia_stream stream, void *address,
+                                    size_t requested)
+{
+    if (pool->order && !pool->history && core_log_level() < RAFFIA_LOG_DEBUG)
+        return pool_free_on(pool, stream, address, requested);
+    return pool->plain ? free_now(pool, address, requested)
+                       : free_specially(pool, &stream, address, requested);
+}
+
 raffia_status raffia_pool_free_on(raffia_pool *pool, raffia_stream stream, void *address)
 {
     if (!address || pool_is_inherited(pool))
         return RAFFIA_OK;
     raffia_status status = pool_check_stream(pool, stream);
-    if (status)
-        return status;
-    assert(pool);
-    return pool->plain ? free_now(pool, address, 0) : free_specially(pool, &stream, address, 0);
+    return status ? status : free_on(pool, stream, address, 0);
 }
 
 raffia_status pool_free_sized(raffia_pool *pool, raffia_stream stream, void *address, size_t bytes)
@@ -201,10 +208,5 @@ raffia_status pool_free_sized(raffia_pool *pool, raffia_stream stream, void *add
     if (!address || pool_is_inherited(pool))
         return RAFFIA_OK;
     raffia_status status = pool_check_stream(pool, stream);
-    if (status)
-        return status;
-    assert(pool);
-    const size_t requested = pool_requested(pool, bytes);
-    return pool->plain ? free_now(pool, address, requested)
-                       : free_specially(pool, &stream, address, requested);
+    return status ? status : free_on(pool, stream, address, pool_requested(pool, bytes));
 }

@@ -43,7 +43,7 @@ static bool needs_mark(const struct pool_stream *stream)
 {
     bool needed = false;
     for (const struct pool_batch *batch = stream->oldest; batch; batch = batch->next) {
-        needed = needed || batch->blocks || batch->taken;
+        needed = needed || batch->records || batch->taken;
         if (batch->event)
             needed = false;
     }
@@ -147,7 +147,7 @@ void pool_pass_until(struct raffia_pool *pool, struct pool_stream *stream,
 /* Batches that no one waits in, with nothing taken from them, need no event. */
 static bool is_void(const struct pool_batch *batch)
 {
-    return batch->sealed && !batch->blocks && !batch->taken;
+    return batch->sealed && !batch->block_count && !batch->taken;
 }
 
 void pool_poll_stream(struct raffia_pool *pool, struct pool_stream *stream)

@@ -6,16 +6,16 @@
 #include <assert.h>
 #include <stdio.h>
 
-#define FIRST_BUCKETS ((size_t)64)
+#define FIRST_BUCKETS ((size_t)128)
 
 raffia_status pool_order_create(struct raffia_pool *pool)
 {
     struct pool_order *order = core_calloc(1, sizeof *order);
     if (!order)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    order->taken_buckets = FIRST_BUCKETS;
-    order->taken = core_calloc(FIRST_BUCKETS, sizeof(struct pool_pending *));
-    if (!order->taken) {
+    order->table_size = FIRST_BUCKETS;
+    order->table = core_calloc(FIRST_BUCKETS, sizeof(struct pool_pending *));
+    if (!order->table) {
         core_free(order);
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
     }
@@ -39,7 +39,7 @@ void pool_order_destroy(struct raffia_pool *pool)
     struct pool_order *order = pool->order;
     if (!order)
         return;
-    assert(!order->taken_count && !order->pins);
+    assert(!order->record_count && !order->pins);
     while (order->streams) {
         struct pool_stream *stream = order->streams;
         order->streams = stream->next;
@@ -52,92 +52,104 @@ void pool_order_destroy(struct raffia_pool *pool)
     while (order->event_count)
         pool_event_destroy(pool, order->events[--order->event_count]);
     free_batches(order->spare_batches);
-    pool_pending_free_slabs(order);
+    pool_records_free(order);
     pthread_mutex_destroy(&order->lock);
-    core_free(order->taken);
+    core_free(order->table);
     core_free(order);
     pool->order = NULL;
 }
 
 /* ---- audit ---------------------------------------------------------------------------------- */
 
-static bool record_is_wrong(struct raffia_pool *pool, const struct pool_pending *pending,
-                            enum space_state state)
+/* What the batches of a stream hold. */
+struct tally {
+    size_t records;
+    size_t waiting, listed; /* that wait; that the stream may have back */
+    size_t detached, taken;
+};
+
+static bool record_is_wrong(struct raffia_pool *pool, const struct pool_pending *pending)
 {
     struct space_block block;
+    const enum space_state state = pending->state == POOL_TAKEN ? SPACE_HELD : SPACE_PENDING;
     return space_find(pool->space, pending->offset, &block) || block.handle != pending->handle ||
-           block.bytes != pending->bytes || block.state != state;
+           block.bytes != pending->bytes || block.state != state ||
+           pool_record_find(pool->order, pending->offset) != pending;
 }
 
-static bool batch_is_wrong(struct raffia_pool *pool, const struct pool_batch *batch)
+static bool batch_is_wrong(struct raffia_pool *pool, const struct pool_batch *batch,
+                           struct tally *tally)
 {
-    size_t blocks = 0, bytes = 0;
-    for (const struct pool_pending *one = batch->blocks; one; one = one->batch_next) {
-        if (one->batch != batch || one->taken || record_is_wrong(pool, one, SPACE_PENDING))
+    size_t blocks = 0, bytes = 0, others = 0;
+    for (const struct pool_pending *one = batch->records; one; one = one->batch_next) {
+        const bool waits = one->state == POOL_WAITS;
+        if (one->batch != batch || (one->past && !waits) || record_is_wrong(pool, one))
             return true;
-        blocks++;
-        bytes += one->bytes;
+        blocks += waits;
+        bytes += waits ? one->bytes : 0;
+        others += !waits;
+        tally->records++;
+        tally->listed += waits && !one->past;
+        tally->detached += one->state == POOL_DETACHED;
+        tally->taken += one->state == POOL_TAKEN;
     }
-    return blocks != batch->block_count || bytes != batch->bytes || batch->passed;
+    tally->waiting += blocks;
+    return blocks != batch->block_count || bytes != batch->bytes || others > batch->taken ||
+           batch->passed;
 }
 
-static size_t count_with_past(const struct pool_batch *batch)
+static bool stream_is_wrong(struct raffia_pool *pool, const struct pool_stream *stream,
+                            struct tally *tally, char text[static CORE_ERROR_MAX])
 {
-    size_t count = 0;
-    for (const struct pool_pending *one = batch->blocks; one; one = one->batch_next)
-        count += one->past != NULL;
-    return count;
-}
-
-static size_t count_listed(const struct pool_stream *stream)
-{
-    size_t count = 0;
-    for (unsigned i = 0; i < POOL_ORDER_CLASSES; i++)
-        for (const struct pool_pending *one = stream->classes[i]; one; one = one->next)
-            count++;
-    return count;
-}
-
-static bool taken_are_wrong(struct raffia_pool *pool)
-{
-    const struct pool_order *order = pool->order;
-    size_t count = 0;
-    for (size_t i = 0; i < order->taken_buckets; i++)
-        for (const struct pool_pending *one = order->taken[i]; one; one = one->next) {
-            if (!one->taken || !one->batch || record_is_wrong(pool, one, SPACE_HELD))
-                return true;
-            count++;
+    size_t listed = 0;
+    const size_t before = tally->listed;
+    for (const struct pool_batch *batch = stream->oldest; batch; batch = batch->next)
+        if (batch->stream != stream || batch_is_wrong(pool, batch, tally)) {
+            snprintf(text, CORE_ERROR_MAX, "a batch of stream %llu is wrong",
+                     (unsigned long long)stream->id);
+            return true;
         }
-    return count != order->taken_count;
+    for (unsigned i = 0; i < POOL_ORDER_CLASSES; i++) {
+        const bool in_use = stream->classes_in_use[i / 64] >> i % 64 & 1;
+        const size_t so_far = listed;
+        for (const struct pool_pending *one = stream->classes[i]; one; one = one->next)
+            listed += one->state == POOL_WAITS && one->class == i && !one->past;
+        if (in_use != (listed > so_far))
+            listed = SIZE_MAX / 2; /* nothing can agree with that */
+    }
+    if (listed == (pool->order->by_event ? 0 : tally->listed - before))
+        return false;
+    snprintf(text, CORE_ERROR_MAX, "stream %llu lists other blocks than wait for it",
+             (unsigned long long)stream->id);
+    return true;
+}
+
+/* Every record is in a batch, but for those HIDDEN ones whose batch has passed. */
+static bool table_is_wrong(const struct pool_order *order, const struct tally *tally)
+{
+    size_t records = 0, alone = 0;
+    for (size_t i = 0; i < order->table_size; i++)
+        for (const struct pool_pending *one = order->table[i]; one; one = one->table_next) {
+            records++;
+            alone += !one->batch && one->state == POOL_HIDDEN;
+        }
+    return records != order->record_count || records != tally->records + alone ||
+           tally->taken != pool_count_taken(order);
 }
 
 bool pool_order_is_wrong(struct raffia_pool *pool, char text[static CORE_ERROR_MAX])
 {
     const struct pool_order *order = pool->order;
-    size_t waiting = order ? order->unlisted : pool->pending_blocks;
+    struct tally tally = {0};
     for (const struct pool_stream *stream = order ? order->streams : NULL; stream;
-         stream = stream->next) {
-        size_t blocks = 0, unlisted = 0;
-        for (const struct pool_batch *batch = stream->oldest; batch; batch = batch->next) {
-            if (batch->stream != stream || batch_is_wrong(pool, batch)) {
-                snprintf(text, CORE_ERROR_MAX, "a batch of stream %llu is wrong",
-                         (unsigned long long)stream->id);
-                return true;
-            }
-            blocks += batch->block_count;
-            unlisted += count_with_past(batch);
-        }
-        if (count_listed(stream) != (order->by_event ? 0 : blocks - unlisted)) {
-            snprintf(text, CORE_ERROR_MAX, "stream %llu lists other blocks than wait for it",
-                     (unsigned long long)stream->id);
+         stream = stream->next)
+        if (stream_is_wrong(pool, stream, &tally, text))
             return true;
-        }
-        waiting += blocks;
-    }
-    if (order && taken_are_wrong(pool)) {
-        snprintf(text, CORE_ERROR_MAX, "the table of taken blocks is wrong");
+    if (order && (table_is_wrong(order, &tally) || tally.detached > order->unlisted)) {
+        snprintf(text, CORE_ERROR_MAX, "the table of blocks that were freed on streams is wrong");
         return true;
     }
+    const size_t waiting = order ? order->unlisted + tally.waiting : pool->pending_blocks;
     if (waiting != pool->pending_blocks) {
         snprintf(text, CORE_ERROR_MAX, "pending blocks, batches and counter: %zu against %zu",
                  waiting, pool->pending_blocks);

@@ -19,11 +19,24 @@
  * has a **past**: it waits for the stream first, without being handed out meanwhile, and then for
  * the batch it came from.
  *
+ * A record is made when its block is first freed on a stream, and dropped when the batch it is in
+ * passes: then a block that waits is free, and one that is taken has no past any more. All that
+ * while it is in the table by offset and in the list of its batch; a block that goes back and forth
+ * between its stream and a caller changes its state and enters and leaves the list of its class.
+ *
+ * Which stream a handle names is asked for in each call, but for a block that is freed under the
+ * handle it was handed out by: that is taken for the same stream. If it is not (the first was
+ * destroyed, and its handle given to the next, without a word to us), the block waits among those
+ * of the first, and is free when the whole device has been waited for: nobody can be given what
+ * waits for a stream that is gone, and whoever marks a stream asks for its id first, so that no
+ * event of the next one speaks for it. When the next one is put on record under its own id, the
+ * first is known to be gone.
+ *
  * Locks: the lists (streams, batches, records) are the pool lock's. Whatever asks the driver about
  * events goes under the order lock, which comes before the pool lock: batches pass, and streams go,
  * only under both, so who holds the order lock may look at them with the pool lock let go. Driver
  * calls that can block (waits) are made under neither. Stream ids, and whether a stream is being
- * captured, are asked for before any lock is taken.
+ * captured, are asked for before the pool lock is taken.
  *
  * Pools with guards have no order: they wait for the stream when a block is freed, and look at its
  * guard.
@@ -51,27 +64,41 @@
 
 struct pool_stream;
 
-/* What is known of one block. */
+/* What becomes of a block on record. */
+enum pool_pending_state {
+    POOL_WAITS = 0, /* in its batch; listed by class if its stream may have it back */
+    POOL_DETACHED,  /* the same, but somebody is about to take it: nobody else may find it */
+    POOL_TAKEN,     /* handed out again */
+    POOL_HIDDEN,    /* it was taken, and is being freed by a call that waits for its stream */
+};
+
+/* What is known of one block. What a pair of calls on one stream needs comes first. */
 struct pool_pending {
-    space_handle handle;
     size_t offset;
     size_t bytes;
-    struct pool_batch *batch; /* the use it had is over when this passes */
-    struct pool_batch *past;  /* and, if not NULL, this one as well, of another stream */
-    uint64_t taker;           /* taken: id of the stream it was handed out on */
-    bool taken;
-    struct pool_pending *batch_previous, *batch_next; /* while it waits */
-    struct pool_pending *previous, *next;             /* of its class; taken: `next` in the table */
+    space_handle handle;
+    struct pool_batch *batch; /* the use it had is over when this passes; NULL if it was HIDDEN
+                                 when that happened */
+    struct pool_pending *previous, *next; /* while it is listed, of its class */
+    driver_stream taker_handle; /* TAKEN: what the stream it was handed out on was called then. To
+                                   be compared with another, and for nothing else */
+    uint64_t taker;             /* and its id */
+    enum pool_pending_state state;
+    unsigned class;                                   /* of its size */
+    struct pool_batch *past;                          /* if not NULL, of another stream: it has to
+                                                         pass as well */
+    struct pool_pending *batch_previous, *batch_next; /* of the batch */
+    struct pool_pending *table_next;
 };
 
 struct pool_batch {
-    struct pool_stream *stream; /* not to be followed once passed */
-    struct pool_batch *next;    /* newer */
-    struct pool_pending *blocks;
-    size_t block_count;
-    size_t bytes;
-    size_t taken;     /* records that point here and do not wait in it */
-    unsigned waiters; /* threads that wait for the event with no lock held */
+    struct pool_stream *stream;   /* not to be followed once passed */
+    struct pool_batch *next;      /* newer */
+    struct pool_pending *records; /* whose `batch` this is, in whatever state */
+    size_t block_count;           /* those that wait */
+    size_t bytes;                 /* of these */
+    size_t taken;                 /* the others, and those that have it as their past */
+    unsigned waiters;             /* threads that wait for the event with no lock held */
     uint64_t born;
     bool sealed;        /* takes no more blocks */
     bool passed;        /* in no list of a stream any more */
@@ -81,7 +108,8 @@ struct pool_batch {
 
 struct pool_stream {
     uint64_t id;
-    driver_stream handle; /* of a default stream; of any other none is kept */
+    driver_stream handle; /* what it was called last. Used only if it is that of a default stream;
+                             any other is compared, as that of a taker */
     bool is_default;
     bool retired; /* it is gone, or will be */
     bool wanted;  /* somebody waits for what has no event */
@@ -105,10 +133,12 @@ struct pool_order {
     struct pool_batch *spare_batches; /* by `next` */
     struct pool_pending *spares;      /* by `next` */
     struct pool_slab *slabs;
-    struct pool_pending **taken; /* by offset */
-    size_t taken_buckets;        /* a power of two */
-    size_t taken_count;
-    size_t unlisted; /* pending blocks in no batch: somebody is working on them */
+    struct pool_pending **table; /* all records that are no spares, by offset */
+    size_t table_size;           /* in buckets, a power of two */
+    size_t record_count;
+    atomic_size_t taken_count; /* those that are TAKEN. Changed under the pool lock, looked at
+                                  without it as well */
+    size_t unlisted;           /* pending blocks in no batch: somebody is working on them */
     uint64_t births;
     bool draining; /* somebody waits for the last blocks of a pool without owners */
     unsigned pins; /* calls that will look at the pool once more */
@@ -121,45 +151,85 @@ struct pool_order {
     uint64_t passes; /* batches that passed */
 };
 
-/* ---- records and lists (pending.c). Pool lock held for all ---------------------------------- */
+/* ---- records (records.c). Pool lock held for all -------------------------------------------- */
 
-/* NULL, without a sentence, if there is no memory. */
-struct pool_pending *pool_pending_new(struct pool_order *order, const struct space_block *block);
-void pool_pending_drop(struct pool_order *order, struct pool_pending *pending);
+/* A record in the table. NULL, without a sentence, if there is no memory. */
+struct pool_pending *pool_record_new(struct pool_order *order, const struct space_block *block);
 
-/* The record of a taken block, or NULL. */
-struct pool_pending *pool_taken_find(const struct pool_order *order, size_t offset);
+/* Forgets a block that is in no list. */
+void pool_record_drop(struct pool_order *order, struct pool_pending *pending);
 
-/* Puts the block, HELD until now, into a batch that has not passed, its own one if `batch` is
- * NULL; with `has_past` the one it was taken from has to pass as well. Counts it as freed. */
+static inline struct pool_pending **pool_record_bucket(const struct pool_order *order,
+                                                       size_t offset)
+{
+    const uint64_t hash = (uint64_t)offset * 0x9E3779B97F4A7C15u;
+    return &order->table[(hash >> 32) & (order->table_size - 1)];
+}
+
+/* The record of the block that starts there, or NULL. */
+static inline struct pool_pending *pool_record_find(const struct pool_order *order, size_t offset)
+{
+    struct pool_pending *one = *pool_record_bucket(order, offset);
+    while (one && one->offset != offset)
+        one = one->table_next;
+    return one;
+}
+
+/* Gives the memory of all records back. */
+void pool_records_free(struct pool_order *order);
+
+/* ---- lists (pending.c). Pool lock held for all ---------------------------------------------- */
+
+/* Puts a HELD block into a batch that has not passed. Counts it as freed. False, and nothing
+ * changes, if there is no memory. */
+bool pool_pend_new(struct raffia_pool *pool, const struct space_block *block,
+                   struct pool_batch *batch);
+
+/* The same for a TAKEN block, which goes into the batch it came from if `batch` is NULL; with
+ * `has_past` that one has to pass as well. */
 void pool_pend(struct raffia_pool *pool, struct pool_pending *pending, struct pool_batch *batch,
                bool has_past);
 
+/* Who takes a block. */
+struct pool_taker {
+    driver_stream handle;
+    uint64_t id;
+};
+
 /* Hands a waiting block out for a request that it was found for. */
-raffia_status pool_unpend(struct raffia_pool *pool, struct pool_pending *pending, uint64_t taker,
-                          const struct space_request *request, struct space_block *block);
+raffia_status pool_unpend(struct raffia_pool *pool, struct pool_pending *pending,
+                          struct pool_taker taker, size_t requested);
+
+/* How many blocks are TAKEN. */
+static inline size_t pool_count_taken(const struct pool_order *order)
+{
+    return atomic_load_explicit(&order->taken_count, memory_order_relaxed);
+}
 
 /* Forgets that a block was taken. */
 void pool_taken_forget(struct pool_order *order, struct pool_pending *pending);
 
-/* Takes a taken block out of the table, so that nobody else finds it, and puts it back. */
+/* Hides a taken block, so that nobody frees it meanwhile, and shows it again: NULL if its batch has
+ * passed meanwhile, and its record with it. */
 void pool_taken_hide(struct pool_order *order, struct pool_pending *pending);
-void pool_taken_show(struct pool_order *order, struct pool_pending *pending);
+struct pool_pending *pool_taken_show(struct pool_order *order, struct pool_pending *pending);
 
-/* Takes a waiting block out of the lists, so that nobody else finds it, and puts it back. */
+/* Sees to it that nobody else finds a waiting block, and puts it back. Under the order lock, so
+ * that its batch does not pass meanwhile. */
 void pool_detach(struct raffia_pool *pool, struct pool_pending *pending);
 void pool_attach(struct raffia_pool *pool, struct pool_pending *pending);
+
+/* The block has another size now. */
+void pool_taken_resize(struct pool_pending *pending, size_t bytes);
 
 /* A waiting block of at least `bytes` and at most `most` bytes. */
 struct pool_pending *pool_find_fit(const struct pool_stream *stream, size_t bytes, size_t most,
                                    size_t alignment);
 
 /* Order lock held as well. Frees what waits in the oldest batch of the stream, which has passed;
- * blocks with a past go on to wait for that. Returns an event to give back, or NULL. */
+ * blocks with a past go on to wait for that, and those that were taken from it have none any more.
+ * Returns an event to give back, or NULL. */
 driver_event pool_pass_oldest(struct raffia_pool *pool, struct pool_stream *stream);
-
-/* Gives the memory of all records back. */
-void pool_pending_free_slabs(struct pool_order *order);
 
 /* A passed batch that nobody needs any more becomes a spare one. */
 void pool_batch_settle(struct pool_order *order, struct pool_batch *batch);
@@ -172,8 +242,16 @@ struct pool_stream *pool_stream_find(struct pool_order *order, uint64_t id);
 /* For a call that was given the handle. NULL, without a sentence, if there is no memory. */
 struct pool_stream *pool_stream_get(struct pool_order *order, uint64_t id, driver_stream handle);
 
-/* The batch that takes blocks now; NULL, without a sentence, if there is no memory. */
-struct pool_batch *pool_open_batch(struct pool_order *order, struct pool_stream *stream);
+/* The batch that takes blocks now, which may be made for it; NULL, without a sentence, if there is
+ * no memory. */
+struct pool_batch *pool_new_batch(struct pool_order *order, struct pool_stream *stream);
+
+static inline struct pool_batch *pool_open_batch(struct pool_order *order,
+                                                 struct pool_stream *stream)
+{
+    struct pool_batch *batch = stream->newest;
+    return batch && !batch->sealed ? batch : pool_new_batch(order, stream);
+}
 
 /* The oldest batch from `batch` on that has an event, or NULL. */
 struct pool_batch *pool_marked_from(struct pool_batch *batch);
@@ -260,14 +338,24 @@ void pool_order_unpin(struct raffia_pool *pool);
 /* Tears down pools that were left behind because their streams could not be waited for. */
 void pool_order_reap(void);
 
-/* ---- calls (ordered.c), as those of alloc.c and free.c -------------------------------------- */
+/* ---- calls (ordered.c, ordered_free.c), as those of alloc.c and free.c ---------------------- */
 
 /* `stream_p` is NULL where no order was asked for. */
 raffia_status pool_take_ordered(struct raffia_pool *pool, const struct space_request *request,
                                 size_t bytes, const driver_stream *stream_p,
                                 struct space_block *block);
+
+/* The short way of raffia_pool_alloc_on(), for words that need no looking at: `bytes` is at least
+ * 1, the alignment is 0 or one that the pool can do. */
+raffia_status pool_take_on(struct raffia_pool *pool, driver_stream handle, size_t bytes,
+                           size_t alignment, void **address_p);
+
 raffia_status pool_free_ordered(struct raffia_pool *pool, const driver_stream *stream_p,
                                 const void *address, size_t requested);
+
+/* The same on a stream. */
+raffia_status pool_free_on(struct raffia_pool *pool, driver_stream handle, const void *address,
+                           size_t requested);
 
 /* No lock held. What is cut off a block becomes free at once: waits until nobody uses it from
  * before. BUSY if it cannot be waited for. */

@@ -1,64 +1,91 @@
-/* The ways of a block in a pool whose device has streams. */
+/* Handing out blocks in a pool whose device has streams. */
 #include "pool/order.h"
 
 /* Rounds of waiting for one request: others may take what became free. */
 #define WAITS_MAX 1024
 
-/* ---- allocation ----------------------------------------------------------------------------- */
-
 /* A request, and on behalf of which stream. */
 struct asking {
     const struct space_request *request;
     struct space_block *block;
-    size_t bytes; /* in whole granules; 0: more than there can be */
+    size_t bytes; /* in whole granules; 0: more than a number can be */
     size_t alignment;
     bool ordered; /* on a stream that works, and does not record */
     bool reuses;  /* the stream may have what waits for it, and be made to wait for others */
     bool wanted;  /* somebody waits for what the stream has no event behind */
-    driver_stream handle;
-    uint64_t id;
+    struct pool_taker taker;
 };
 
-static raffia_status begin(const struct raffia_pool *pool, const struct space_request *request,
-                           const driver_stream *stream_p, struct space_block *block,
-                           struct asking *asking)
+/* What the driver says of a stream. */
+struct answer {
+    struct pool_taker taker;
+    bool capturing;
+};
+
+static inline raffia_status ask(const struct raffia_pool *pool, driver_stream handle,
+                                struct answer *answer)
 {
     const struct driver_device device = pool->device;
-    bool capturing = false;
+    answer->taker.handle = handle;
+    raffia_status status = device.driver->stream_id(device.index, handle, &answer->taker.id);
+    return status ? status
+                  : device.driver->stream_is_capturing(device.index, handle, &answer->capturing);
+}
+
+/* `answer` is NULL where no order was asked for. */
+static void begin(const struct raffia_pool *pool, const struct space_request *request,
+                  const struct answer *answer, struct space_block *block, struct asking *asking)
+{
     *asking = (struct asking){.request = request, .block = block};
     asking->alignment = core_max(request->alignment, pool->granule);
     if (!core_align_up(request->bytes, pool->granule, &asking->bytes))
         asking->bytes = 0;
-    if (!stream_p)
-        return RAFFIA_OK;
-    raffia_status status = device.driver->stream_id(device.index, *stream_p, &asking->id);
-    if (!status)
-        status = device.driver->stream_is_capturing(device.index, *stream_p, &capturing);
-    asking->handle = *stream_p;
+    if (!answer)
+        return;
+    asking->taker = answer->taker;
     /* What is recorded runs later, and maybe on another stream: behind nothing that we know of. */
-    asking->ordered = !status && !capturing;
-    asking->reuses = asking->ordered && asking->bytes && !pool->order->by_event;
-    return status;
+    asking->ordered = !answer->capturing;
+    asking->reuses = asking->ordered && asking->bytes && asking->bytes <= pool->range_bytes &&
+                     !pool->order->by_event;
 }
 
 /* How much larger than the request a block may be. The space counts what was not asked for in 32
  * bits. */
-static size_t most_of(const struct asking *asking, bool loosely)
+static inline size_t most_of(size_t bytes, bool loosely)
 {
-    size_t most;
-    const size_t more = core_min(loosely ? asking->bytes : asking->bytes / 8, UINT32_MAX / 2);
-    return core_add(asking->bytes, more, &most) ? most : SIZE_MAX;
+    return bytes + core_min(loosely ? bytes : bytes / 8, UINT32_MAX / 2);
+}
+
+/* Pool lock held. Hands out what was found for the request. */
+static raffia_status hand_out(struct raffia_pool *pool, struct pool_pending *fit,
+                              const struct asking *asking)
+{
+    const size_t requested = asking->request->bytes;
+    *asking->block =
+        (struct space_block){fit->handle, fit->offset, fit->bytes, requested, SPACE_HELD};
+    return pool_unpend(pool, fit, asking->taker, requested);
 }
 
 /* Pool lock held. OUT_OF_MEMORY, without a sentence, if the stream has nothing that fits. */
 static raffia_status take_own(struct raffia_pool *pool, const struct asking *asking,
                               const struct pool_stream *stream, bool loosely)
 {
+    const size_t most = most_of(asking->bytes, loosely);
     struct pool_pending *fit =
-        stream ? pool_find_fit(stream, asking->bytes, most_of(asking, loosely), asking->alignment)
-               : NULL;
-    return fit ? pool_unpend(pool, fit, asking->id, asking->request, asking->block)
-               : RAFFIA_ERROR_OUT_OF_MEMORY;
+        stream ? pool_find_fit(stream, asking->bytes, most, asking->alignment) : NULL;
+    return fit ? hand_out(pool, fit, asking) : RAFFIA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Pool lock held. */
+static raffia_status take_free(struct raffia_pool *pool, const struct space_request *request,
+                               struct space_block *block)
+{
+    raffia_status status = space_allocate(pool->space, request, block);
+    if (!status) {
+        pool_count_block(pool, block);
+        pool->hits++;
+    }
+    return status;
 }
 
 /* No lock held. What costs no driver call. */
@@ -67,17 +94,12 @@ static raffia_status take_at_hand(struct raffia_pool *pool, struct asking *askin
     raffia_status status = RAFFIA_ERROR_OUT_OF_MEMORY;
     core_lock_take(&pool->lock);
     const struct pool_stream *stream =
-        asking->ordered ? pool_stream_find(pool->order, asking->id) : NULL;
+        asking->ordered ? pool_stream_find(pool->order, asking->taker.id) : NULL;
     asking->wanted = stream && stream->wanted;
     if (asking->reuses)
         status = take_own(pool, asking, stream, false);
-    if (status == RAFFIA_ERROR_OUT_OF_MEMORY) {
-        status = space_allocate(pool->space, asking->request, asking->block);
-        if (!status) {
-            pool_count_block(pool, asking->block);
-            pool->hits++;
-        }
-    }
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY)
+        status = take_free(pool, asking->request, asking->block);
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY && loosely && asking->reuses)
         status = take_own(pool, asking, stream, true);
     core_lock_leave(&pool->lock);
@@ -90,8 +112,8 @@ static struct pool_pending *detach_fit(struct raffia_pool *pool, struct pool_str
 {
     struct pool_pending *fit = NULL;
     core_lock_take(&pool->lock);
-    if (stream->id != asking->id)
-        fit = pool_find_fit(stream, asking->bytes, most_of(asking, true), asking->alignment);
+    if (stream->id != asking->taker.id)
+        fit = pool_find_fit(stream, asking->bytes, most_of(asking->bytes, true), asking->alignment);
     if (fit)
         pool_detach(pool, fit);
     core_lock_leave(&pool->lock);
@@ -111,11 +133,11 @@ static raffia_status take_from_others(struct raffia_pool *pool, const struct ask
         struct pool_pending *fit = detach_fit(pool, stream, asking);
         if (!fit)
             continue;
-        const bool behind = !pool_order_behind(pool, asking->handle, fit->batch);
+        const bool behind = !pool_order_behind(pool, asking->taker.handle, fit->batch);
         core_lock_take(&pool->lock);
         pool_attach(pool, fit);
         if (behind)
-            status = pool_unpend(pool, fit, asking->id, asking->request, asking->block);
+            status = hand_out(pool, fit, asking);
         core_lock_leave(&pool->lock);
     }
     pool_unlock(&order->lock);
@@ -137,7 +159,7 @@ static raffia_status take_or_grow(struct raffia_pool *pool, struct asking *askin
 static void mark_own(struct raffia_pool *pool, const struct asking *asking)
 {
     if (asking->ordered)
-        pool_order_close(pool, asking->id, asking->handle);
+        pool_order_close(pool, asking->taker.id, asking->taker.handle);
 }
 
 /* Dearer step by step: events that have passed, growth, a wait on the device, a wait of ours. */
@@ -179,15 +201,14 @@ static raffia_status take_dearly(struct raffia_pool *pool, const struct asking *
     return pool_refuse_grown(pool, &thorough, bytes, &end);
 }
 
-raffia_status pool_take_ordered(struct raffia_pool *pool, const struct space_request *request,
-                                size_t bytes, const driver_stream *stream_p,
-                                struct space_block *block)
+/* `answer` as for begin(). */
+static __attribute__((noinline)) raffia_status
+take_with_answer(struct raffia_pool *pool, const struct space_request *request, size_t bytes,
+                 const struct answer *answer, struct space_block *block)
 {
     struct asking asking;
-    raffia_status status = begin(pool, request, stream_p, block, &asking);
-    if (status)
-        return status;
-    status = take_at_hand(pool, &asking, false);
+    begin(pool, request, answer, block, &asking);
+    raffia_status status = take_at_hand(pool, &asking, false);
     if (status == RAFFIA_ERROR_OUT_OF_MEMORY)
         return take_dearly(pool, &asking, bytes);
     if (asking.wanted)
@@ -195,185 +216,71 @@ raffia_status pool_take_ordered(struct raffia_pool *pool, const struct space_req
     return status;
 }
 
-/* ---- free ----------------------------------------------------------------------------------- */
-
-/* Pool lock held. The live block at the address, if `requested` is its size or 0, and its record if
- * it was taken. */
-static bool find_live(const struct raffia_pool *pool, const void *address, size_t requested,
-                      struct space_block *block, struct pool_pending **taken_p)
+raffia_status pool_take_ordered(struct raffia_pool *pool, const struct space_request *request,
+                                size_t bytes, const driver_stream *stream_p,
+                                struct space_block *block)
 {
-    const uintptr_t base = (uintptr_t)pool->base, at = (uintptr_t)address;
-    if (at < base || at - base >= pool->range_bytes)
-        return false;
-    struct pool_pending *taken = pool_taken_find(pool->order, at - base);
-    *taken_p = taken;
-    if (!taken)
-        return !space_find(pool->space, at - base, block) && block->state == SPACE_HELD &&
-               pool_is_size(block, requested);
-    *block = (struct space_block){
-        .handle = taken->handle, .offset = taken->offset, .bytes = taken->bytes};
-    return !requested || space_requested(pool->space, taken->handle) == requested;
+    struct answer answer;
+    raffia_status status = stream_p ? ask(pool, *stream_p, &answer) : RAFFIA_OK;
+    return status ? status
+                  : take_with_answer(pool, request, bytes, stream_p ? &answer : NULL, block);
 }
 
-/* Pool lock held. Whether the pool has to be looked at again once it is let go. */
-static bool pin_if(struct raffia_pool *pool, bool wanted)
-{
-    const bool pins = wanted || (pool->orphaned && !pool->live_blocks);
-    pool->order->pins += pins;
-    return pins;
-}
+/* ---- the short way -------------------------------------------------------------------------- */
 
-static raffia_status free_in_no_order(struct raffia_pool *pool, const void *address,
-                                      size_t requested)
+/* Pool lock held. Takes what the stream has, or free space, as take_at_hand() does. Not for
+ * captures, nor where blocks are reused by event. */
+static inline raffia_status take_shortly(struct raffia_pool *pool, const struct pool_stream *stream,
+                                         struct pool_taker taker,
+                                         const struct space_request *request, size_t *offset_p)
 {
-    struct space_block block;
-    struct pool_pending *taken;
-    raffia_status status = RAFFIA_OK;
-    core_lock_take(&pool->lock);
-    if (!find_live(pool, address, requested, &block, &taken))
-        return pool_refuse_free(pool, address, requested);
-    if (taken && !taken->batch->passed) {
-        pool_pend(pool, taken, NULL, false);
-    } else {
-        if (taken)
-            pool_taken_forget(pool->order, taken);
-        bool last;
-        status = pool_release_block(pool, &block, &last);
+    const size_t bytes = core_align_up_unchecked(request->bytes, pool->granule);
+    struct pool_pending *fit =
+        stream ? pool_find_fit(stream, bytes, most_of(bytes, false), request->alignment) : NULL;
+    if (fit) {
+        *offset_p = fit->offset;
+        return pool_unpend(pool, fit, taker, request->bytes);
     }
-    const bool pinned = pin_if(pool, false);
-    core_lock_leave(&pool->lock);
-    if (pinned)
-        pool_order_unpin(pool);
-    return status ? pool_freeze(pool) : RAFFIA_OK;
+    struct space_block block;
+    raffia_status status = take_free(pool, request, &block);
+    if (!status)
+        *offset_p = block.offset;
+    return status;
 }
 
-/* Pool lock held. Whether another stream, which ours does not come behind, may still use the block
- * from before it was handed out. */
-static bool has_foreign_use(const struct pool_pending *taken, uint64_t id)
-{
-    return taken && !taken->batch->passed && taken->taker != id && taken->batch->stream->id != id;
-}
-
-/* Pool lock held. The stream that the block was freed on is there. */
-static raffia_status free_reached(struct raffia_pool *pool, const struct space_block *block,
-                                  struct pool_pending *taken, uint64_t id)
-{
-    bool last;
-    if (has_foreign_use(taken, id)) {
-        pool_pend(pool, taken, NULL, false);
-        return RAFFIA_OK;
-    }
-    if (taken)
-        pool_taken_forget(pool->order, taken);
-    return pool_release_block(pool, block, &last);
-}
-
-/* No lock held. There is no memory for a record: waits for the stream instead. */
-static raffia_status free_waiting(struct raffia_pool *pool, driver_stream stream, uint64_t id,
-                                  const void *address, size_t requested)
+static __attribute__((noinline)) raffia_status
+take_the_long_way(struct raffia_pool *pool, const struct space_request *request,
+                  const struct answer *answer, void **address_p)
 {
     struct space_block block;
-    struct pool_pending *taken;
-    core_lock_take(&pool->lock);
-    if (!find_live(pool, address, requested, &block, &taken))
-        return pool_refuse_free(pool, address, requested);
-    if (taken)
-        pool_taken_hide(pool->order, taken);
-    pool_make_pending(pool, &block);
-    pool->order->unlisted++;
-    core_lock_leave(&pool->lock);
-
-    raffia_status status = pool_wait_for(pool, stream);
-    core_lock_take(&pool->lock);
-    pool_make_held(pool, &block);
-    pool->order->unlisted--;
-    if (taken)
-        pool_taken_show(pool->order, taken);
-    raffia_status freed = status ? RAFFIA_OK : free_reached(pool, &block, taken, id);
-    const bool pinned = pin_if(pool, false);
-    core_lock_leave(&pool->lock);
-    if (pinned)
-        pool_order_unpin(pool);
-    return freed ? pool_freeze(pool) : status;
+    raffia_status status = take_with_answer(pool, request, request->bytes, answer, &block);
+    if (!status)
+        *address_p = pool->base + block.offset;
+    return status;
 }
 
-/* Pool lock held. Puts the block into the stream's open batch; NULL if there is no memory. */
-static const struct pool_batch *pend_on(struct raffia_pool *pool, driver_stream handle, uint64_t id,
-                                        const struct space_block *block, struct pool_pending *taken)
+raffia_status pool_take_on(struct raffia_pool *pool, driver_stream handle, size_t bytes,
+                           size_t alignment, void **address_p)
 {
-    struct pool_stream *stream = pool_stream_get(pool->order, id, handle);
-    struct pool_batch *batch = stream ? pool_open_batch(pool->order, stream) : NULL;
-    struct pool_pending *pending = taken;
-    if (batch && !pending)
-        pending = pool_pending_new(pool->order, block);
-    if (!batch || !pending)
-        return NULL;
-    pool_pend(pool, pending, batch, has_foreign_use(taken, id));
-    return batch;
-}
-
-static raffia_status free_on(struct raffia_pool *pool, driver_stream stream, const void *address,
-                             size_t requested)
-{
-    const struct driver_device device = pool->device;
-    struct space_block block;
-    struct pool_pending *taken;
-    uint64_t id;
-    raffia_status status = device.driver->stream_id(device.index, stream, &id);
+    struct space_request request = {.bytes = bytes, .alignment = core_max(alignment, (size_t)1)};
+    struct answer answer;
+    raffia_status status = ask(pool, handle, &answer);
     if (status)
         return status;
+    if (answer.capturing || pool->order->by_event || bytes > pool->range_bytes)
+        return take_the_long_way(pool, &request, &answer, address_p);
+    size_t offset = 0;
     core_lock_take(&pool->lock);
-    if (!find_live(pool, address, requested, &block, &taken))
-        return pool_refuse_free(pool, address, requested);
-    const struct pool_batch *batch = pend_on(pool, stream, id, &block, taken);
-    const bool full = batch && (batch->block_count >= POOL_BATCH_BLOCKS ||
-                                batch->bytes >= pool->maximum_bytes / 4 || batch->stream->wanted);
-    const bool pinned = batch && pin_if(pool, full);
+    const struct pool_stream *stream = pool_stream_find(pool->order, answer.taker.id);
+    const bool wanted = stream && stream->wanted;
+    status = take_shortly(pool, stream, answer.taker, &request, &offset);
     core_lock_leave(&pool->lock);
-    if (!batch)
-        return free_waiting(pool, stream, id, address, requested);
-    if (full)
-        pool_order_close(pool, id, stream);
-    if (pinned)
-        pool_order_unpin(pool);
+    if (status == RAFFIA_ERROR_OUT_OF_MEMORY)
+        return take_the_long_way(pool, &request, &answer, address_p);
+    if (status)
+        return status;
+    if (wanted)
+        pool_order_close(pool, answer.taker.id, handle);
+    *address_p = pool->base + offset;
     return RAFFIA_OK;
-}
-
-raffia_status pool_free_ordered(struct raffia_pool *pool, const driver_stream *stream_p,
-                                const void *address, size_t requested)
-{
-    return stream_p ? free_on(pool, *stream_p, address, requested)
-                    : free_in_no_order(pool, address, requested);
-}
-
-/* ---- resizing ------------------------------------------------------------------------------- */
-
-static bool would_cut_what_is_used(struct raffia_pool *pool, const void *address, size_t bytes)
-{
-    struct space_block block;
-    struct pool_pending *taken = NULL;
-    core_lock_take(&pool->lock);
-    const bool used = find_live(pool, address, 0, &block, &taken) && taken &&
-                      !taken->batch->passed && bytes < taken->bytes;
-    core_lock_leave(&pool->lock);
-    return used;
-}
-
-raffia_status pool_order_before_resize(struct raffia_pool *pool, const void *address, size_t bytes)
-{
-    while (would_cut_what_is_used(pool, address, bytes))
-        /* Another thread may have seen to it that there is nothing to wait for any more. */
-        if (!pool_order_wait_use(pool) && would_cut_what_is_used(pool, address, bytes))
-            return core_error(RAFFIA_ERROR_BUSY,
-                              "pool '%s': the block at %p cannot shrink while the stream that it "
-                              "was allocated on is being captured, or cannot be waited for",
-                              pool->name, address);
-    return RAFFIA_OK;
-}
-
-void pool_order_resized(struct pool_order *order, const struct space_block *block)
-{
-    struct pool_pending *taken = pool_taken_find(order, block->offset);
-    if (taken)
-        taken->bytes = block->bytes;
 }

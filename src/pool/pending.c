@@ -1,63 +1,13 @@
-/* Blocks that wait for a stream: their records, the lists they are found by, and the table of those
- * that were handed out again. */
-#include "core/memory.h"
+/* Blocks that wait for a stream: the lists they are found by, and their ways. A record stays in its
+ * batch, and in the table, while its block goes back and forth between the stream and its caller:
+ * only its state and some counts change. */
 #include "pool/order.h"
 
 #include <assert.h>
 
-#define SLAB_RECORDS 64
-
-struct pool_slab {
-    struct pool_slab *next;
-    struct pool_pending records[SLAB_RECORDS];
-};
-
-/* ---- records -------------------------------------------------------------------------------- */
-
-static bool add_slab(struct pool_order *order)
-{
-    struct core_error_record before;
-    core_error_save(&before);
-    struct pool_slab *slab = core_malloc(sizeof *slab);
-    core_error_restore(&before);
-    if (!slab)
-        return false;
-    slab->next = order->slabs;
-    order->slabs = slab;
-    for (size_t i = 0; i < SLAB_RECORDS; i++)
-        pool_pending_drop(order, &slab->records[i]);
-    return true;
-}
-
-struct pool_pending *pool_pending_new(struct pool_order *order, const struct space_block *block)
-{
-    if (!order->spares && !add_slab(order))
-        return NULL;
-    struct pool_pending *pending = order->spares;
-    order->spares = pending->next;
-    *pending = (struct pool_pending){
-        .handle = block->handle, .offset = block->offset, .bytes = block->bytes};
-    return pending;
-}
-
-void pool_pending_drop(struct pool_order *order, struct pool_pending *pending)
-{
-    pending->next = order->spares;
-    order->spares = pending;
-}
-
-void pool_pending_free_slabs(struct pool_order *order)
-{
-    while (order->slabs) {
-        struct pool_slab *slab = order->slabs;
-        order->slabs = slab->next;
-        core_free(slab);
-    }
-}
-
 /* ---- by size -------------------------------------------------------------------------------- */
 
-static unsigned class_of(size_t bytes)
+static inline unsigned class_of(size_t bytes)
 {
     if (bytes < 256)
         return 0;
@@ -66,9 +16,9 @@ static unsigned class_of(size_t bytes)
     return class < POOL_ORDER_CLASSES ? class : POOL_ORDER_CLASSES - 1;
 }
 
-static void list(struct pool_stream *stream, struct pool_pending *pending)
+static inline void list(struct pool_stream *stream, struct pool_pending *pending)
 {
-    const unsigned class = class_of(pending->bytes);
+    const unsigned class = pending->class;
     pending->previous = NULL;
     pending->next = stream->classes[class];
     if (pending->next)
@@ -77,9 +27,9 @@ static void list(struct pool_stream *stream, struct pool_pending *pending)
     stream->classes_in_use[class / 64] |= (uint64_t)1 << class % 64;
 }
 
-static void unlist(struct pool_stream *stream, const struct pool_pending *pending)
+static inline void unlist(struct pool_stream *stream, const struct pool_pending *pending)
 {
-    const unsigned class = class_of(pending->bytes);
+    const unsigned class = pending->class;
     if (pending->next)
         pending->next->previous = pending->previous;
     if (pending->previous)
@@ -103,18 +53,23 @@ static unsigned next_class(const struct pool_stream *stream, unsigned class)
     return POOL_ORDER_CLASSES;
 }
 
-struct pool_pending *pool_find_fit(const struct pool_stream *stream, size_t bytes, size_t most,
-                                   size_t alignment)
+static inline bool fits(const struct pool_pending *one, size_t bytes, size_t most, size_t alignment)
+{
+    return one->bytes >= bytes && one->bytes <= most && core_is_aligned(one->offset, alignment);
+}
+
+static __attribute__((noinline)) struct pool_pending *find_further(const struct pool_stream *stream,
+                                                                   unsigned first, size_t bytes,
+                                                                   size_t most, size_t alignment)
 {
     const unsigned last = class_of(most);
     int tries = 0;
-    for (unsigned class = next_class(stream, class_of(bytes)); class <= last;
+    for (unsigned class = next_class(stream, first); class <= last;
          class = next_class(stream, class + 1)) {
         if (class >= POOL_ORDER_CLASSES)
             break;
         for (struct pool_pending *one = stream->classes[class]; one; one = one->next) {
-            if (one->bytes >= bytes && one->bytes <= most &&
-                core_is_aligned(one->offset, alignment))
+            if (fits(one, bytes, most, alignment))
                 return one;
             if (++tries == POOL_FIT_TRIES)
                 return NULL;
@@ -123,38 +78,71 @@ struct pool_pending *pool_find_fit(const struct pool_stream *stream, size_t byte
     return NULL;
 }
 
+/* As a rule the stream wants what it has just given back. */
+struct pool_pending *pool_find_fit(const struct pool_stream *stream, size_t bytes, size_t most,
+                                   size_t alignment)
+{
+    const unsigned class = class_of(bytes);
+    struct pool_pending *one = stream->classes[class];
+    return one && fits(one, bytes, most, alignment)
+               ? one
+               : find_further(stream, class, bytes, most, alignment);
+}
+
 /* ---- batches -------------------------------------------------------------------------------- */
 
+static void join(struct pool_batch *batch, struct pool_pending *pending)
+{
+    assert(!batch->passed);
+    pending->batch = batch;
+    pending->batch_previous = NULL;
+    pending->batch_next = batch->records;
+    if (batch->records)
+        batch->records->batch_previous = pending;
+    batch->records = pending;
+}
+
+static void quit(struct pool_pending *pending)
+{
+    if (pending->batch_next)
+        pending->batch_next->batch_previous = pending->batch_previous;
+    if (pending->batch_previous)
+        pending->batch_previous->batch_next = pending->batch_next;
+    else
+        pending->batch->records = pending->batch_next;
+}
+
+/* Takes the first record out of a batch that has some. */
+static struct pool_pending *pop(struct pool_batch *batch)
+{
+    struct pool_pending *pending = batch->records;
+    batch->records = pending->batch_next;
+    if (batch->records)
+        batch->records->batch_previous = NULL;
+    return pending;
+}
+
 /* Whether the batch's stream may have the block back. */
-static bool is_listed(const struct pool_order *order, const struct pool_pending *pending)
+static inline bool is_listed(const struct pool_order *order, const struct pool_pending *pending)
 {
     return !order->by_event && !pending->past;
 }
 
-static void enter_batch(struct pool_order *order, struct pool_pending *pending)
+/* The block waits from now on. */
+static inline void begin_waiting(const struct pool_order *order, struct pool_pending *pending)
 {
     struct pool_batch *batch = pending->batch;
-    assert(!batch->passed);
-    pending->batch_previous = NULL;
-    pending->batch_next = batch->blocks;
-    if (batch->blocks)
-        batch->blocks->batch_previous = pending;
-    batch->blocks = pending;
+    pending->state = POOL_WAITS;
     batch->block_count++;
     batch->bytes += pending->bytes;
     if (is_listed(order, pending))
         list(batch->stream, pending);
 }
 
-static void leave_batch(struct pool_order *order, struct pool_pending *pending)
+/* The block does not wait any more; what its state is now is the caller's to say. */
+static inline void end_waiting(const struct pool_order *order, const struct pool_pending *pending)
 {
     struct pool_batch *batch = pending->batch;
-    if (pending->batch_next)
-        pending->batch_next->batch_previous = pending->batch_previous;
-    if (pending->batch_previous)
-        pending->batch_previous->batch_next = pending->batch_next;
-    else
-        batch->blocks = pending->batch_next;
     batch->block_count--;
     batch->bytes -= pending->bytes;
     if (is_listed(order, pending))
@@ -165,16 +153,9 @@ void pool_batch_settle(struct pool_order *order, struct pool_batch *batch)
 {
     if (!batch->passed || batch->taken || batch->waiters)
         return;
-    assert(!batch->event && !batch->blocks);
+    assert(!batch->event && !batch->records);
     batch->next = order->spare_batches;
     order->spare_batches = batch;
-}
-
-/* A record lets go of the batch that it was taken from. */
-static void let_go(struct pool_order *order, struct pool_batch *batch)
-{
-    batch->taken--;
-    pool_batch_settle(order, batch);
 }
 
 /* The stream that a block was freed on is there. True if the block has to wait for its past. */
@@ -184,14 +165,45 @@ static bool waits_for_past(struct pool_order *order, struct pool_pending *pendin
     pending->past = NULL;
     if (!past)
         return false;
+    past->taken--;
     if (past->passed) {
-        let_go(order, past);
+        pool_batch_settle(order, past);
         return false;
     }
-    past->taken--;
-    pending->batch = past;
-    enter_batch(order, pending);
+    join(past, pending);
+    begin_waiting(order, pending);
     return true;
+}
+
+/* What it waited for has passed. */
+static void release(struct raffia_pool *pool, struct pool_pending *pending)
+{
+    if (space_free(pool->space, pending->handle))
+        pool_freeze(pool);
+    pool->pending_blocks--;
+    pool->pending_bytes -= pending->bytes;
+    pool_record_drop(pool->order, pending);
+}
+
+/* Under the pool lock, so that it need not be one step. */
+static inline void count_taken(struct pool_order *order, int more)
+{
+    atomic_store_explicit(&order->taken_count, pool_count_taken(order) + (size_t)more,
+                          memory_order_relaxed);
+}
+
+/* A record that does not wait left its batch, which has passed: the block has no past any more. */
+static void lose_past(struct pool_order *order, struct pool_batch *batch,
+                      struct pool_pending *pending)
+{
+    assert(pending->state != POOL_DETACHED);
+    batch->taken--;
+    if (pending->state == POOL_HIDDEN) {
+        pending->batch = NULL;
+        return;
+    }
+    count_taken(order, -1);
+    pool_record_drop(order, pending);
 }
 
 driver_event pool_pass_oldest(struct raffia_pool *pool, struct pool_stream *stream)
@@ -199,16 +211,15 @@ driver_event pool_pass_oldest(struct raffia_pool *pool, struct pool_stream *stre
     struct pool_order *order = pool->order;
     struct pool_batch *batch = stream->oldest;
     driver_event event = NULL;
-    while (batch->blocks) {
-        struct pool_pending *pending = batch->blocks;
-        leave_batch(order, pending);
-        if (waits_for_past(order, pending))
+    while (batch->records) {
+        struct pool_pending *pending = pop(batch);
+        if (pending->state != POOL_WAITS) {
+            lose_past(order, batch, pending);
             continue;
-        if (space_free(pool->space, pending->handle))
-            pool_freeze(pool);
-        pool->pending_blocks--;
-        pool->pending_bytes -= pending->bytes;
-        pool_pending_drop(order, pending);
+        }
+        end_waiting(order, pending);
+        if (!waits_for_past(order, pending))
+            release(pool, pending);
     }
     stream->oldest = batch->next;
     if (!stream->oldest)
@@ -224,133 +235,109 @@ driver_event pool_pass_oldest(struct raffia_pool *pool, struct pool_stream *stre
 
 /* ---- blocks that were taken ----------------------------------------------------------------- */
 
-static struct pool_pending **bucket_of(const struct pool_order *order, size_t offset)
-{
-    const uint64_t hash = (uint64_t)offset * 0x9E3779B97F4A7C15u;
-    return &order->taken[(hash >> 32) & (order->taken_buckets - 1)];
-}
-
-struct pool_pending *pool_taken_find(const struct pool_order *order, size_t offset)
-{
-    struct pool_pending *one = *bucket_of(order, offset);
-    while (one && one->offset != offset)
-        one = one->next;
-    return one;
-}
-
-static void insert_taken(struct pool_order *order, struct pool_pending *pending)
-{
-    struct pool_pending **bucket = bucket_of(order, pending->offset);
-    pending->next = *bucket;
-    *bucket = pending;
-}
-
-/* Without memory the buckets only get fuller. */
-static void widen(struct pool_order *order)
-{
-    struct core_error_record before;
-    core_error_save(&before);
-    const size_t old_buckets = order->taken_buckets;
-    struct pool_pending **old = order->taken;
-    struct pool_pending **wider = core_calloc(2 * old_buckets, sizeof(struct pool_pending *));
-    core_error_restore(&before);
-    if (!wider)
-        return;
-    order->taken = wider;
-    order->taken_buckets = 2 * old_buckets;
-    for (size_t i = 0; i < old_buckets; i++)
-        while (old[i]) {
-            struct pool_pending *one = old[i];
-            old[i] = one->next;
-            insert_taken(order, one);
-        }
-    core_free(old);
-}
-
-static void add_taken(struct pool_order *order, struct pool_pending *pending, uint64_t taker)
-{
-    if (order->taken_count >= 2 * order->taken_buckets)
-        widen(order);
-    pending->taken = true;
-    pending->taker = taker;
-    insert_taken(order, pending);
-    order->taken_count++;
-}
-
-static void remove_taken(struct pool_order *order, struct pool_pending *pending)
-{
-    struct pool_pending **place = bucket_of(order, pending->offset);
-    while (*place != pending)
-        place = &(*place)->next;
-    *place = pending->next;
-    pending->taken = false;
-    order->taken_count--;
-}
-
 void pool_taken_hide(struct pool_order *order, struct pool_pending *pending)
 {
-    remove_taken(order, pending);
+    pending->state = POOL_HIDDEN;
+    count_taken(order, -1);
 }
 
-void pool_taken_show(struct pool_order *order, struct pool_pending *pending)
+struct pool_pending *pool_taken_show(struct pool_order *order, struct pool_pending *pending)
 {
-    add_taken(order, pending, pending->taker);
+    if (!pending->batch) {
+        pool_record_drop(order, pending);
+        return NULL;
+    }
+    pending->state = POOL_TAKEN;
+    count_taken(order, 1);
+    return pending;
 }
 
 void pool_taken_forget(struct pool_order *order, struct pool_pending *pending)
 {
-    remove_taken(order, pending);
-    let_go(order, pending->batch);
-    pool_pending_drop(order, pending);
+    quit(pending);
+    lose_past(order, pending->batch, pending);
+}
+
+void pool_taken_resize(struct pool_pending *pending, size_t bytes)
+{
+    pending->bytes = bytes;
+    pending->class = class_of(bytes);
 }
 
 /* ---- ways of a block ------------------------------------------------------------------------ */
+
+static inline void count_as_freed(struct raffia_pool *pool, const struct pool_pending *pending)
+{
+    (void)space_set_state(pool->space, pending->handle, SPACE_PENDING);
+    pool_count_pending(pool, pending->bytes);
+    pool->frees++;
+}
+
+bool pool_pend_new(struct raffia_pool *pool, const struct space_block *block,
+                   struct pool_batch *batch)
+{
+    struct pool_pending *pending = pool_record_new(pool->order, block);
+    if (!pending)
+        return false;
+    pending->class = class_of(block->bytes);
+    join(batch, pending);
+    begin_waiting(pool->order, pending);
+    count_as_freed(pool, pending);
+    return true;
+}
+
+/* The block was taken from another batch, which stays its past if it still counts. */
+static __attribute__((noinline)) void change_batch(struct pool_pending *pending,
+                                                   struct pool_batch *batch, bool has_past)
+{
+    struct pool_batch *own = pending->batch;
+    quit(pending);
+    join(batch, pending);
+    if (has_past)
+        pending->past = own;
+    else
+        own->taken--;
+}
 
 void pool_pend(struct raffia_pool *pool, struct pool_pending *pending, struct pool_batch *batch,
                bool has_past)
 {
     struct pool_order *order = pool->order;
-    (void)space_set_state(pool->space, pending->handle, SPACE_PENDING);
-    if (pending->taken) {
-        struct pool_batch *own = pending->batch;
-        remove_taken(order, pending);
-        batch = batch ? batch : own;
-        if (has_past)
-            pending->past = own;
-        else if (own != batch)
-            let_go(order, own);
-        else
-            own->taken--;
-    }
-    pending->batch = batch;
-    enter_batch(order, pending);
-    pool_count_pending(pool, pending->bytes);
-    pool->frees++;
+    assert(pending->state == POOL_TAKEN);
+    count_taken(order, -1);
+    if (batch && batch != pending->batch)
+        change_batch(pending, batch, has_past);
+    else
+        pending->batch->taken--;
+    begin_waiting(order, pending);
+    count_as_freed(pool, pending);
 }
 
-raffia_status pool_unpend(struct raffia_pool *pool, struct pool_pending *pending, uint64_t taker,
-                          const struct space_request *request, struct space_block *block)
+raffia_status pool_unpend(struct raffia_pool *pool, struct pool_pending *pending,
+                          struct pool_taker taker, size_t requested)
 {
-    raffia_status status = space_reuse(pool->space, pending->handle, request->bytes);
+    struct pool_order *order = pool->order;
+    raffia_status status = space_reuse(pool->space, pending->handle, requested);
     if (status)
         return status;
-    leave_batch(pool->order, pending);
+    end_waiting(order, pending);
+    pending->state = POOL_TAKEN;
+    pending->taker = taker.id;
+    pending->taker_handle = taker.handle;
     pending->batch->taken++;
-    add_taken(pool->order, pending, taker);
+    count_taken(order, 1);
     pool->pending_blocks--;
     pool->pending_bytes -= pending->bytes;
-    *block = (struct space_block){pending->handle, pending->offset, pending->bytes, request->bytes,
-                                  SPACE_HELD};
-    pool_count_block(pool, block);
+    pool_count_block(pool, &(struct space_block){.bytes = pending->bytes});
     pool->hits++;
     return RAFFIA_OK;
 }
 
-/* A detached block keeps its batch from being forgotten. */
 void pool_detach(struct raffia_pool *pool, struct pool_pending *pending)
 {
-    leave_batch(pool->order, pending);
-    pending->batch->taken++;
+    end_waiting(pool->order, pending);
+    pending->state = POOL_DETACHED;
+    pending->batch->taken++; /* keeps it from being forgotten */
     pool->order->unlisted++;
 }
 
@@ -358,5 +345,5 @@ void pool_attach(struct raffia_pool *pool, struct pool_pending *pending)
 {
     pending->batch->taken--;
     pool->order->unlisted--;
-    enter_batch(pool->order, pending);
+    begin_waiting(pool->order, pending);
 }

@@ -37,12 +37,21 @@ static void *allocate(size_t bytes)
     return record;
 }
 
-static struct pool_stream *add(struct pool_order *order, uint64_t id)
+/* What had the handle that a new stream has now was destroyed. */
+static void retire_namesakes(struct pool_order *order, driver_stream handle)
+{
+    for (struct pool_stream *stream = order->streams; stream; stream = stream->next)
+        if (stream->handle == handle && !stream->is_default)
+            stream->retired = true;
+}
+
+static struct pool_stream *add(struct pool_order *order, uint64_t id, driver_stream handle)
 {
     struct pool_stream **bucket = bucket_of(order, id);
     struct pool_stream *stream = allocate(sizeof *stream);
     if (!stream)
         return NULL;
+    retire_namesakes(order, handle);
     stream->id = id;
     stream->bucket_next = *bucket;
     *bucket = stream;
@@ -56,21 +65,18 @@ struct pool_stream *pool_stream_get(struct pool_order *order, uint64_t id, drive
 {
     struct pool_stream *stream = pool_stream_find(order, id);
     if (!stream)
-        stream = add(order, id);
+        stream = add(order, id, handle);
     if (stream) {
         stream->is_default = driver_stream_is_default(handle);
-        stream->handle = stream->is_default ? handle : NULL;
+        stream->handle = handle;
         stream->retired = false;
     }
     return stream;
 }
 
-struct pool_batch *pool_open_batch(struct pool_order *order, struct pool_stream *stream)
+struct pool_batch *pool_new_batch(struct pool_order *order, struct pool_stream *stream)
 {
-    struct pool_batch *batch = stream->newest;
-    if (batch && !batch->sealed)
-        return batch;
-    batch = order->spare_batches;
+    struct pool_batch *batch = order->spare_batches;
     if (batch)
         order->spare_batches = batch->next;
     else
@@ -97,7 +103,7 @@ struct pool_batch *pool_marked_from(struct pool_batch *batch)
 static bool is_empty(struct pool_order *order, struct pool_stream *stream)
 {
     struct pool_batch *only = stream->oldest;
-    if (only && only == stream->newest && !only->sealed && !only->blocks && !only->taken &&
+    if (only && only == stream->newest && !only->sealed && !only->block_count && !only->taken &&
         !only->waiters) {
         stream->oldest = stream->newest = NULL;
         only->passed = true;

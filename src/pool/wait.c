@@ -79,14 +79,14 @@ enum aim {
 /* Pool lock held. Whether there is something to gain. */
 static bool is_worthwhile(const struct raffia_pool *pool, enum aim aim)
 {
-    return pool->pending_blocks || (aim == AIM_USE && pool->order->taken_count);
+    return pool->pending_blocks || (aim == AIM_USE && pool_count_taken(pool->order));
 }
 
 /* Pool lock held. The same for batches up to the one that is marked. */
 static bool gains(const struct pool_batch *batch, const struct pool_batch *marked, enum aim aim)
 {
     for (;; batch = batch->next) {
-        if (batch->blocks || (aim == AIM_USE && batch->taken))
+        if (batch->block_count || (aim == AIM_USE && batch->taken))
             return true;
         if (batch == marked)
             return false;
@@ -317,7 +317,7 @@ static bool has_unmarked(const struct raffia_pool *pool)
 {
     for (const struct pool_stream *stream = pool->order->streams; stream; stream = stream->next)
         for (struct pool_batch *batch = stream->oldest; batch; batch = batch->next)
-            if (batch->blocks && !pool_marked_from(batch))
+            if (batch->block_count && !pool_marked_from(batch))
                 return true;
     return false;
 }

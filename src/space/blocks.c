@@ -62,11 +62,6 @@ static inline void hold(struct space *space, space_link link, uint32_t slack)
     space->blocks++;
 }
 
-static inline uint32_t slack_of(const struct space *space, uint32_t units, size_t bytes)
-{
-    return (uint32_t)(((size_t)units << space->granule_shift) - bytes);
-}
-
 static inline __attribute__((always_inline)) raffia_status take(struct space *space, size_t bytes,
                                                                 bool thorough, space_link *link_p)
 {
@@ -80,7 +75,7 @@ static inline __attribute__((always_inline)) raffia_status take(struct space *sp
     if (status)
         return status;
     cut(space, link, units);
-    hold(space, link, slack_of(space, units, bytes));
+    hold(space, link, space_slack_of(space, units, bytes));
     *link_p = link;
     return RAFFIA_OK;
 }
@@ -119,7 +114,7 @@ take_placed(struct space *space, const struct space_request *request, space_link
     raffia_status status = space_cut_place(space, &place, search.units);
     if (status)
         return status;
-    hold(space, place.link, slack_of(space, search.units, request->bytes));
+    hold(space, place.link, space_slack_of(space, search.units, request->bytes));
     *link_p = place.link;
     return RAFFIA_OK;
 }
@@ -224,7 +219,7 @@ static inline __attribute__((always_inline)) void give(struct space *space, spac
     space_release(space, link);
 }
 
-/* A handle of a block that is cached or pending, or of none. */
+/* A handle of a block that is cached, or of none. */
 static raffia_status __attribute__((cold)) free_other(struct space *space, space_handle handle)
 {
     const space_link link = space_link_of(space, handle);
@@ -246,11 +241,15 @@ static raffia_status __attribute__((cold)) free_other(struct space *space, space
 
 raffia_status space_free(struct space *space, space_handle handle)
 {
-    const space_link link = (space_link)handle;
-    const uint64_t held = handle >> 32 << SPACE_STATE_BITS | SPACE_HELD; /* its tag, then */
-    if (!space_is_record(space, link) || space_at(space, link)->tag != held)
-        return free_other(space, handle);
-    give(space, link);
+    struct space_record *pending;
+    if (!space_block_in(space, handle, SPACE_HELD)) {
+        pending = space_block_in(space, handle, SPACE_PENDING);
+        if (!pending)
+            return free_other(space, handle);
+        space->pending_units -= pending->units;
+        space->slack_bytes += pending->slack; /* that of what is held is counted */
+    }
+    give(space, (space_link)handle);
     return RAFFIA_OK;
 }
 

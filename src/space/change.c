@@ -39,7 +39,8 @@ void space_change_state(struct space *space, space_link link, enum space_state s
     account(space, block, true);
 }
 
-raffia_status space_set_state(struct space *space, space_handle handle, enum space_state state)
+static __attribute__((noinline)) raffia_status
+set_any_state(struct space *space, space_handle handle, enum space_state state)
 {
     struct target target;
     raffia_status status = find_block(space, handle, "change", &target);
@@ -56,7 +57,28 @@ raffia_status space_set_state(struct space *space, space_handle handle, enum spa
     return RAFFIA_OK;
 }
 
-raffia_status space_reuse(struct space *space, space_handle handle, size_t requested)
+/* From HELD to PENDING and back is what a pair of calls on one stream does: it has a short way. */
+raffia_status space_set_state(struct space *space, space_handle handle, enum space_state state)
+{
+    struct space_record *block = space_block_in(space, handle, SPACE_HELD);
+    if (!block || state != SPACE_PENDING)
+        return set_any_state(space, handle, state);
+    space_put_state(block, SPACE_PENDING);
+    space->slack_bytes -= block->slack;
+    space->pending_units += block->units;
+    return RAFFIA_OK;
+}
+
+/* Whether a block of so many units may be handed out for so many bytes. */
+static inline bool may_serve(const struct space *space, const struct space_record *block,
+                             size_t requested)
+{
+    const size_t bytes = (size_t)block->units << space->granule_shift;
+    return requested - 1 < bytes && bytes - requested <= UINT32_MAX;
+}
+
+static __attribute__((noinline)) raffia_status reuse_any(struct space *space, space_handle handle,
+                                                         size_t requested)
 {
     struct target target;
     raffia_status status = find_block(space, handle, "hand out", &target);
@@ -74,9 +96,21 @@ raffia_status space_reuse(struct space *space, space_handle handle, size_t reque
         return RAFFIA_OK;
     }
     account(space, block, false);
-    block->slack = (uint32_t)(bytes - requested);
+    block->slack = space_slack_of(space, block->units, requested);
     space_put_state(block, SPACE_HELD);
     account(space, block, true);
+    return RAFFIA_OK;
+}
+
+raffia_status space_reuse(struct space *space, space_handle handle, size_t requested)
+{
+    struct space_record *block = space_block_in(space, handle, SPACE_PENDING);
+    if (!block || !may_serve(space, block, requested))
+        return reuse_any(space, handle, requested);
+    block->slack = space_slack_of(space, block->units, requested);
+    space_put_state(block, SPACE_HELD);
+    space->slack_bytes += block->slack;
+    space->pending_units -= block->units;
     return RAFFIA_OK;
 }
 

@@ -137,6 +137,12 @@ static inline uint32_t space_units(const struct space *space, size_t bytes)
     return (uint32_t)((bytes + space->granule - 1) >> space->granule_shift);
 }
 
+/* What a block of so many units has beyond the bytes that were asked for. */
+static inline uint32_t space_slack_of(const struct space *space, uint32_t units, size_t bytes)
+{
+    return (uint32_t)(((size_t)units << space->granule_shift) - bytes);
+}
+
 static inline size_t space_count_free(const struct space *space)
 {
     /* The wall is neither. */
@@ -429,6 +435,16 @@ static inline space_link space_link_of(const struct space *space, space_handle h
                    (tag & SPACE_STATE_MASK) - 1 < SPACE_STATES - 1
                ? link
                : 0;
+}
+
+/* The block that a handle names if it is in this state; else NULL. */
+static inline struct space_record *space_block_in(const struct space *space, space_handle handle,
+                                                  enum space_state state)
+{
+    const space_link link = (space_link)handle;
+    const uint64_t tag = handle >> 32 << SPACE_STATE_BITS | state;
+    return space_is_record(space, link) && space_at(space, link)->tag == tag ? space_at(space, link)
+                                                                             : NULL;
 }
 
 void space_describe(const struct space *space, space_link link, struct space_block *block);

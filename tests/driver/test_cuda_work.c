@@ -2,6 +2,7 @@
 #include "driver/cuda_test.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #define D cuda_driver
@@ -183,6 +184,52 @@ static void the_per_thread_stream_is_a_stream(void **state)
     assert_ok(D.mem_free(0, block, 4096));
 }
 
+struct asking {
+    driver_stream stream;
+    uint64_t id;
+};
+
+static void *ask_for_id(void *argument)
+{
+    struct asking *asking = argument;
+    assert_ok(D.stream_id(0, asking->stream, &asking->id));
+    return NULL;
+}
+
+/* They cannot be destroyed. Any other stream is asked each time: its handle may be another's. */
+static void the_ids_of_default_streams_are_remembered(void **state)
+{
+    (void)state;
+    driver_stream defaults[3], made;
+    uint64_t ids[3], again;
+    assert_ok(D.stream_create(0, &made));
+    for (uintptr_t i = 0; i < 3; i++) {
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): that is what these handles are */
+        defaults[i] = (driver_stream)i;
+        assert_ok(D.stream_id(0, defaults[i], &ids[i]));
+    }
+    assert_true(ids[0] == ids[1] && ids[1] != ids[2]);
+    const long calls = fake_cuda_calls("cuStreamGetId");
+    for (int i = 0; i < 3; i++) {
+        assert_ok(D.stream_id(0, defaults[i], &again));
+        assert_int_equal(again, ids[i]);
+    }
+    assert_int_equal(fake_cuda_calls("cuStreamGetId"), calls);
+    for (int i = 0; i < 3; i++)
+        assert_ok(D.stream_id(0, made, &again));
+    assert_int_equal(fake_cuda_calls("cuStreamGetId"), calls + 3);
+
+    /* Another thread has one of its own. */
+    for (int i = 0; i < 3; i += 2) {
+        pthread_t thread;
+        struct asking asking = {defaults[i], 0};
+        assert_int_equal(pthread_create(&thread, NULL, ask_for_id, &asking), 0);
+        pthread_join(thread, NULL);
+        assert_int_equal(fake_cuda_calls("cuStreamGetId"), calls + 3 + (i == 2));
+    }
+    assert_ok(D.stream_destroy(0, made));
+}
+
 static void a_capture_is_not_disturbed(void **state)
 {
     (void)state;
@@ -284,6 +331,7 @@ int main(void)
         CUDA_TEST(a_peer_may_use_what_it_was_given),
         CUDA_TEST(an_event_that_has_not_passed_is_not_done),
         CUDA_TEST(the_per_thread_stream_is_a_stream),
+        CUDA_TEST(the_ids_of_default_streams_are_remembered),
         CUDA_TEST(a_capture_is_not_disturbed),
         CUDA_TEST(batches_go_in_few_calls),
         CUDA_TEST(code_is_loaded_and_launched),

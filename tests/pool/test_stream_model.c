@@ -152,16 +152,30 @@ static void capture_for_a_moment(struct player *player)
     assert_ok(sim_stream_capture_end(0, stream, false));
 }
 
-static void replace_stream(struct player *player)
+static void end_uses(struct player *player, int which)
 {
-    const int which = (int)test_random_below(&player->random, STREAMS);
     for (int i = 0; i < SLOTS; i++)
         if (player->uses[i].block && player->uses[i].stream == which)
             end_use(player, &player->uses[i]);
+}
+
+/* The new stream has the handle of the old one, and may have its blocks as well: then it comes
+ * behind the old one's work. */
+static void replace_stream(struct player *player)
+{
+    const int which = (int)test_random_below(&player->random, STREAMS);
+    driver_stream *stream_p = &player->streams[which];
+    driver_event event;
+    if (test_random_below(&player->random, 2))
+        end_uses(player, which);
+    assert_ok(sim_driver.event_create(0, &event));
+    assert_ok(sim_driver.event_record(0, event, *stream_p));
     if (test_random_below(&player->random, 2)) /* or it goes without a word */
-        assert_ok(raffia_stream_retire("sim:0", player->streams[which]));
-    assert_ok(sim_driver.stream_destroy(0, player->streams[which]));
-    assert_ok(sim_driver.stream_create(0, &player->streams[which]));
+        assert_ok(raffia_stream_retire("sim:0", *stream_p));
+    assert_ok(sim_driver.stream_destroy(0, *stream_p));
+    assert_ok(sim_driver.stream_create(0, stream_p));
+    assert_ok(sim_driver.stream_wait_event(0, *stream_p, event));
+    assert_ok(sim_driver.event_destroy(0, event));
 }
 
 static void play(struct player *player, int steps, bool captures)

@@ -4,10 +4,9 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <stdatomic.h>
 
 static struct cuda_device devices[CUDA_DEVICES_MAX];
-static atomic_bool opened[CUDA_DEVICES_MAX];
+atomic_ulong cuda_opened_in[CUDA_DEVICES_MAX];
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER; /* one opens, others wait */
 
 raffia_status cuda_check(int index, const char *verb)
@@ -77,23 +76,17 @@ static raffia_status open_device(int index)
     if (result)
         return cuda_failed(index, result, "cannot open the device's primary context");
     devices[index] = device;
-    atomic_store_explicit(&opened[index], true, memory_order_release);
+    atomic_store_explicit(&cuda_opened_in[index], core_fork_generation(), memory_order_release);
     return RAFFIA_OK;
-}
-
-bool cuda_is_open(int index)
-{
-    return !cuda_is_forked() && index >= 0 && index < CUDA_DEVICES_MAX &&
-           atomic_load_explicit(&opened[index], memory_order_acquire);
 }
 
 static raffia_status need_device(int index)
 {
-    if (atomic_load_explicit(&opened[index], memory_order_acquire))
+    if (atomic_load_explicit(&cuda_opened_in[index], memory_order_acquire))
         return RAFFIA_OK;
     pthread_mutex_lock(&device_lock);
     raffia_status status = RAFFIA_OK;
-    if (!atomic_load_explicit(&opened[index], memory_order_relaxed))
+    if (!atomic_load_explicit(&cuda_opened_in[index], memory_order_relaxed))
         status = open_device(index);
     pthread_mutex_unlock(&device_lock);
     return status;

@@ -5,8 +5,11 @@
 #define DRIVER_CUDA_CONTEXT_H
 
 #include "core/error.h"
+#include "core/process.h"
 #include "driver/cuda/library.h"
 #include "driver/driver.h"
+
+#include <stdatomic.h>
 
 struct cuda_device {
     int index;
@@ -48,9 +51,17 @@ void cuda_leave(const struct cuda_scope *scope);
 /* Checks only that the process may use the driver, and that there is such a device. */
 raffia_status cuda_check(int index, const char *verb);
 
+/* The generation of the process that opened the device; 0 if none has. */
+extern atomic_ulong cuda_opened_in[CUDA_DEVICES_MAX];
+
 /* Whether the process may use the driver, and has used this device before: all that a verb needs to
  * know which needs no context. */
-bool cuda_is_open(int index);
+static inline bool cuda_is_open(int index)
+{
+    return index >= 0 && index < CUDA_DEVICES_MAX &&
+           atomic_load_explicit(&cuda_opened_in[index], memory_order_acquire) ==
+               core_fork_generation();
+}
 
 /* The device's handle, without a context for it. */
 raffia_status cuda_device_handle(int index, CUdevice *handle_p);

@@ -9,6 +9,8 @@
 #include "driver/cuda/failure.h"
 #include "driver/cuda/verbs.h"
 
+#include <stdatomic.h>
+
 raffia_status cuda_stream_create(int index, driver_stream *stream_p)
 {
     struct cuda_scope scope;
@@ -41,12 +43,51 @@ static bool is_special(driver_stream stream)
     return (uintptr_t)stream <= 2;
 }
 
-/* Asked twice for each block that is freed in a stream's order, so the short way first: a stream
- * that somebody made knows its context, and none need be current. */
+/* Ids of special streams, plus 1; 0 is not known yet. The legacy stream lives as long as its
+ * context, which is never given back; and the per-thread one as long as the thread, which remembers
+ * the one of the device that it used last. */
+static atomic_ullong legacy_ids[CUDA_DEVICES_MAX];
+static _Thread_local struct {
+    unsigned long long id;
+    int index;
+} own_stream;
+
+static bool is_per_thread(driver_stream stream)
+{
+    return (uintptr_t)stream == 2;
+}
+
+static unsigned long long recall_id(int index, driver_stream stream)
+{
+    if (!is_per_thread(stream))
+        return atomic_load_explicit(&legacy_ids[index], memory_order_relaxed);
+    return own_stream.index == index ? own_stream.id : 0;
+}
+
+static void remember_id(int index, driver_stream stream, unsigned long long id)
+{
+    if (is_per_thread(stream)) {
+        own_stream.id = id + 1;
+        own_stream.index = index;
+    } else if (is_special(stream)) {
+        atomic_store_explicit(&legacy_ids[index], id + 1, memory_order_relaxed);
+    }
+}
+
+/* Asked for each block that changes hands in a stream's order, so the short way first: a stream
+ * that somebody made knows its context, and none need be current; those of the context are always
+ * the same. */
 static bool find_id_shortly(int index, driver_stream stream, uint64_t *id_p)
 {
     unsigned long long id = 0;
-    if (is_special(stream) || !cuda_is_open(index) || CUDA_CALL(cuStreamGetId, stream, &id))
+    if (!cuda_is_open(index))
+        return false;
+    if (is_special(stream)) {
+        const unsigned long long known = recall_id(index, stream);
+        *id_p = known - 1;
+        return known;
+    }
+    if (CUDA_CALL(cuStreamGetId, stream, &id))
         return false;
     *id_p = id;
     return true;
@@ -55,8 +96,11 @@ static bool find_id_shortly(int index, driver_stream stream, uint64_t *id_p)
 raffia_status cuda_stream_id(int index, driver_stream stream, uint64_t *id_p)
 {
     struct cuda_scope scope;
-    if (find_id_shortly(index, stream, id_p))
+    uint64_t known;
+    if (find_id_shortly(index, stream, &known)) {
+        *id_p = known;
         return RAFFIA_OK;
+    }
     raffia_status status = cuda_enter(&scope, index, "stream_id");
     if (status)
         return status;
@@ -65,6 +109,7 @@ raffia_status cuda_stream_id(int index, driver_stream stream, uint64_t *id_p)
     cuda_leave(&scope);
     if (result)
         return cuda_failed(index, result, "%p is no stream of the device", stream);
+    remember_id(index, stream, id);
     *id_p = id;
     return RAFFIA_OK;
 }
