@@ -222,8 +222,8 @@ RAFFIA_API void raffia_pool_release(raffia_pool *pool);
 /**
  * @brief Allocates a block.
  *
- * It is as large as was asked for, in whole granules. In a pool with thousands of blocks, those of
- * up to 64 granules may be larger by up to a quarter (slabs, docs/allocator.md).
+ * It is as large as was asked for, in whole granules. In a pool with many thousands of blocks,
+ * those of up to 64 granules may be larger by up to a quarter (slabs, docs/allocator.md).
  * @param pool      the pool
  * @param bytes     size; 0 gives a block of one granule
  * @param alignment a power of two up to the chunk size; 0 = the granule

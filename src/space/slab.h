@@ -27,7 +27,7 @@
 /* Ranges of fewer slabs have none: they would be all that there is. */
 #define SPACE_SLABS_IN_RANGE 256u
 
-#define SPACE_SLAB_RECORDS 4096u
+#define SPACE_SLAB_RECORDS 32768u
 
 /* What lies free in slots may be one part in so many of what is present, and one in so many of what
  * is taken in slots. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCKS = 20000, LARGEST = 4000, THREADS = 3, ROUNDS = 40000 };
+enum { BLOCKS = 60000, LARGEST = 4000, THREADS = 3, ROUNDS = 40000 };
 
 #define POOL_BYTES  (512 * MIB)
 #define CHUNK_BYTES (16 * MIB)
