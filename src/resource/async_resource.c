@@ -207,22 +207,29 @@ static raffia_status prime(const struct async_resource *self, size_t bytes)
     const struct driver *driver = self->device.driver;
     const int index = self->device.index;
     driver_stream stream;
-    void *block;
+    struct resource_block block;
     raffia_status status = driver->stream_create(index, &stream);
     if (status)
         return status;
-    status = driver->pool_alloc(index, self->pool, stream, bytes, &block);
-    if (!status) {
-        status = driver->pool_free(index, self->pool, stream, block);
-        if (!status)
-            status = driver->stream_wait(index, stream);
-    }
+    status = take_block(self, stream, bytes, 1, &block);
+    if (!status)
+        status = give(self, stream, block.start);
+    if (!status)
+        status = driver->stream_wait(index, stream);
     struct core_error_record cause;
     core_error_save(&cause);
     if (driver->stream_destroy(index, stream))
         core_log_error("a stream is lost: %s", raffia_last_error());
     core_error_restore(&cause);
     return status ? core_error_prefix("the first %zu bytes of a driver's pool", bytes) : RAFFIA_OK;
+}
+
+static raffia_status open_pool(struct async_resource *self)
+{
+    const struct driver_pool_spec spec = {.release_threshold = self->threshold};
+    const struct driver_device device = self->device;
+    raffia_status status = device.driver->pool_create(device.index, &spec, &self->pool);
+    return status == RAFFIA_ERROR_UNSUPPORTED ? refuse_device(device) : status;
 }
 
 static raffia_status make(struct driver_device device, const raffia_async_resource_options *options,
@@ -235,12 +242,8 @@ static raffia_status make(struct driver_device device, const raffia_async_resour
     self->device = device;
     self->threshold = options->release_threshold;
     raffia_status status = resource_record_create(&self->record);
-    if (!status) {
-        const struct driver_pool_spec spec = {.release_threshold = self->threshold};
-        status = device.driver->pool_create(device.index, &spec, &self->pool);
-        if (status == RAFFIA_ERROR_UNSUPPORTED)
-            status = refuse_device(device);
-    }
+    if (!status)
+        status = open_pool(self);
     if (status) {
         resource_record_destroy(self->record);
         core_free(self);

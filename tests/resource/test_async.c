@@ -310,7 +310,7 @@ static void idle_huge_pages_are_given_up_before_a_request_is_refused(void **stat
                                                         .maximum_bytes = 12 * MIB,
                                                         .chunk_bytes = 2 * MIB},
                                  &pool));
-    raffia_resource *resource = make("sim:0", 0, 0);
+    raffia_resource *resource = make("sim:0", 6 * MIB, 0); /* for the first bytes, too */
     void *block = get(resource, NULL, 10 * MIB), *none = NULL;
     assert_status(RAFFIA_ERROR_OUT_OF_MEMORY,
                   raffia_allocate(raffia_ref(resource), NULL, 10 * MIB, 0, &none));
