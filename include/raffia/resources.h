@@ -1,7 +1,7 @@
 /**
  * @file resources.h
  * @brief The resources that memory comes from: device, host, pinned host, pool, fixed-size,
- * binning, arena, callback.
+ * binning, arena, callback, and the driver's own pool.
  *
  * Each says which RMM resource it is the counterpart of (RMM 26.08), and where it differs on
  * purpose. What holds for all of them:
@@ -14,8 +14,8 @@
  * **Not offered**: *managed* memory (its pages move by faults, page by page: what huge pages and
  * pinning are to avoid), *prefetch* (there is nothing to prefetch without it), *system memory with
  * headroom* (a property of machines whose GPU reads pageable memory, decided per request by asking
- * how much is free), *async view* (the driver's own pool, made by somebody else: a program that has
- * one wraps it in a callback resource).
+ * how much is free), *async view* (a driver's pool made by somebody else: a program that has one
+ * wraps it in a callback resource).
  */
 #ifndef RAFFIA_RESOURCES_H
 #define RAFFIA_RESOURCES_H
@@ -33,6 +33,18 @@ typedef struct raffia_device_resource_options {
     size_t struct_size; /**< sizeof(raffia_device_resource_options) */
     const char *device; /**< see device.h; NULL = default device */
 } raffia_device_resource_options;
+
+/** Options of a resource over a pool of the driver's own. */
+typedef struct raffia_async_resource_options {
+    size_t struct_size;       /**< sizeof(raffia_async_resource_options) */
+    const char *device;       /**< see device.h; NULL = default device */
+    size_t initial_bytes;     /**< taken from the device at creation, at most release_threshold; 0 =
+                                   nothing until it is needed */
+    size_t release_threshold; /**< what the pool may keep of memory that nobody uses, bytes: what is
+                                   beyond goes back to the device when the program next waits for
+                                   a stream, an event or the device; 0 = it keeps all;
+                                   #RAFFIA_NONE = nothing */
+} raffia_async_resource_options;
 
 /** Options of a resource that hands out blocks of one size. */
 typedef struct raffia_fixed_size_resource_options {
@@ -122,14 +134,50 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pinned_host_resource_create(
     const raffia_device_resource_options *options, raffia_resource **resource_p);
 
 /**
- * @brief The driver's own stream-ordered pool.
+ * @brief A pool of the driver's own, in the order of streams; on NVIDIA GPUs what `cudaMallocAsync`
+ * stands on.
  *
- * RMM: `cuda_async_memory_resource`.
- * @return #RAFFIA_ERROR_UNSUPPORTED where the driver has no such pool, which holds for all drivers
- *         of this version
+ * RMM: `cuda_async_memory_resource`, with its defaults: each resource has a pool of its own, which
+ * keeps what is freed. A block may be used by what is submitted to the stream after the allocation,
+ * and elsewhere by what is ordered behind it; a free returns at once, ordered behind the stream's
+ * work, and other streams that use the block must have been waited for by that stream. Freed memory
+ * is used again at once on the same stream, elsewhere when the free is done or the driver orders
+ * it. The driver chooses the pages, so nothing is known of their size. Blocks are found by address
+ * and their sizes are checked; the pool goes when the last owner has gone and the last block is
+ * freed.
+ *
+ * Differences: the device is named instead of current; the first bytes are taken on a stream of
+ * their own instead of the default stream, and are there when the call returns; more of them than
+ * the threshold is refused, as they would be given back at once; before a request is refused, idle
+ * chunks of the device's pools of huge pages (pool.h) are given back, while what this pool keeps
+ * goes only when raffia_async_resource_trim() is called; a stream that is being captured is refused
+ * with #RAFFIA_ERROR_BUSY, where RMM's memory would silently become the graph's; memory cannot be
+ * exported to other processes (no handle types), and is not marked for the decompression hardware.
+ *
+ * @param options    NULL = the default device and all defaults
+ * @param resource_p receives an owner
+ * @return #RAFFIA_ERROR_UNSUPPORTED where the device or its driver has no such pools, as the host's
+ *         has none, #RAFFIA_ERROR_INVALID_ARGUMENT for the sizes, #RAFFIA_ERROR_NOT_FOUND for the
+ *         device, #RAFFIA_ERROR_OUT_OF_MEMORY for the first bytes,
+ * #RAFFIA_ERROR_OUT_OF_HOST_MEMORY, #RAFFIA_ERROR_DRIVER
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_async_resource_create(
-    const raffia_device_resource_options *options, raffia_resource **resource_p);
+    const raffia_async_resource_options *options, raffia_resource **resource_p);
+
+/**
+ * @brief Gives what such a pool keeps back to its device.
+ *
+ * Blocks in use stay, and memory whose free has not come to pass; nothing is waited for. RMM has no
+ * call for it (`cudaMemPoolTrimTo` on its pool's handle does it). May be called while other threads
+ * allocate.
+ *
+ * @param ref        a resource that raffia_async_resource_create() made
+ * @param keep_bytes the pool is not made smaller than this, blocks in use included; 0 = all goes
+ * @return #RAFFIA_ERROR_INVALID_ARGUMENT if @p ref is none, #RAFFIA_ERROR_FORKED,
+ *         #RAFFIA_ERROR_DRIVER
+ */
+RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_async_resource_trim(raffia_resource_ref ref,
+                                                                     size_t keep_bytes);
 
 /**
  * @brief A pool of verified huge pages (pool.h).

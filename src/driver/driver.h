@@ -5,11 +5,13 @@
  * why not. Everything above is written against this table, so a new kind of device is one new
  * folder.
  *
- * Memory comes by two routes:
+ * Memory comes by these routes:
  *
  *  - huge: addresses and physical memory apart. range_reserve -> chunk_create -> chunk_map ->
  *    (set_access), and back: chunk_unmap -> chunk_destroy -> range_release;
- *  - regular: what the device's ordinary allocator gives. mem_alloc -> mem_free.
+ *  - regular: what the device's ordinary allocator gives. mem_alloc -> mem_free;
+ *  - pooled, where the driver keeps pools of its own (DRIVER_HAS_POOLS): memory in the order of
+ *    streams. pool_create -> pool_alloc -> pool_free -> pool_destroy.
  *
  * Rules for every verb:
  *  - all verbs of a table are present. One that the device cannot do returns UNSUPPORTED with a
@@ -29,7 +31,7 @@
 #include <raffia/pages.h>
 #include <raffia/status.h>
 
-/* What a driver can do beyond the two routes. */
+/* What a driver can do beyond the huge and the regular route. */
 enum driver_capability {
     DRIVER_CAN_REMAP = 1u << 0,  /* an unmapped chunk keeps its content and can be mapped again */
     DRIVER_CAN_ALIAS = 1u << 1,  /* one chunk mapped at two addresses at once */
@@ -46,6 +48,7 @@ enum driver_capability {
                                          block is handed out again only after an event behind its
                                          last use, even on the same stream */
     DRIVER_CAN_ALLOC_HOST = 1u << 12, /* host_alloc() */
+    DRIVER_HAS_POOLS = 1u << 13, /* the pool verbs; whether a device has pools says pool_create() */
 };
 
 /* Native handles. Each driver knows what it points at; nobody else looks. */
@@ -54,6 +57,7 @@ typedef void *driver_stream; /* NULL: the default stream of the device */
 typedef struct driver_event *driver_event;
 typedef struct driver_module *driver_module;
 typedef struct driver_function *driver_function;
+typedef struct driver_pool *driver_pool;
 
 enum driver_handle_type {
     DRIVER_HANDLE_NONE = 0, /* cannot be exported */
@@ -113,6 +117,13 @@ struct driver_memory {
     enum driver_memory_kind kind;
     uintptr_t start; /* of a stretch that is all of the kind and contains the address */
     size_t bytes;    /* of the stretch; 0 if the kind is not known */
+};
+
+/* How a pool of the driver's behaves. */
+struct driver_pool_spec {
+    size_t release_threshold; /* what it may keep that nobody uses, bytes; what is beyond goes back
+                                 to the device when somebody next waits for a stream, an event or
+                                 the device. SIZE_MAX: it keeps all */
 };
 
 /* How a kernel is launched; extents are counted in blocks and threads. */
@@ -245,6 +256,49 @@ struct driver {
 
     /* Makes work submitted to the stream from now on wait for the event. */
     raffia_status (*stream_wait_event)(int device, driver_stream stream, driver_event event);
+
+    /* ---- the driver's own pools ------------------------------------------------------------- */
+
+    /*
+     * Stream-ordered memory, which the driver keeps in pools of its own.
+     *
+     *  - Order: the address is known when pool_alloc() returns. The block may be used by work that
+     *    is submitted to the stream from then on, by work elsewhere that is ordered behind it (an
+     *    event recorded on the stream after the call), and by the CPU, where it may touch the
+     *    device's memory at all, once the stream was waited for. pool_free() ends it when the
+     * stream gets there: work submitted before may go on using it, and the caller has ordered the
+     * stream behind what other streams do with it. No later work may be given the address.
+     *  - What was freed is used again at once on the same stream; on another one when the free is
+     *    done or ordered before, for which the driver may make that stream wait.
+     *  - NULL is the default stream, ordered as all other work on it.
+     *  - BUSY while the stream is being captured, and what it has recorded stays good: a captured
+     *    allocation would belong to the graph and not to the pool.
+     *  - A stream may be destroyed with frees under way on it; they are done when it gets there.
+     *  - Once the context is lost all of them fail with DRIVER, and the memory is gone; in a forked
+     *    child they are FORKED.
+     *  - Safe from several threads at once, on one pool too.
+     */
+
+    /* UNSUPPORTED, with a sentence, where this device or the installed driver has no pools,
+     * whatever DRIVER_HAS_POOLS says. A new pool holds no memory. */
+    raffia_status (*pool_create)(int device, const struct driver_pool_spec *spec,
+                                 driver_pool *pool_p);
+
+    /* Pre: every block was freed. Frees may be under way: what they free goes back to the device
+     * when they are done, everything else at once. */
+    raffia_status (*pool_destroy)(int device, driver_pool pool);
+
+    /* A block aligned to at least 256 bytes, any size from 1 byte; what it holds is not defined.
+     * OUT_OF_MEMORY. */
+    raffia_status (*pool_alloc)(int device, driver_pool pool, driver_stream stream, size_t bytes,
+                                void **address_p);
+
+    /* Pre: `address` is a live block of the pool. */
+    raffia_status (*pool_free)(int device, driver_pool pool, driver_stream stream, void *address);
+
+    /* Gives back to the device what nobody uses and no free is under way for, until no more than
+     * keep_bytes are left in the pool, blocks included. Waits for nothing. */
+    raffia_status (*pool_trim)(int device, driver_pool pool, size_t keep_bytes);
 
     /* ---- copies and fills ------------------------------------------------------------------- */
 

@@ -37,6 +37,7 @@ static raffia_status enlarge(struct resource_blocks *blocks)
     struct resource_blocks larger = {
         .capacity = blocks->capacity ? 2 * blocks->capacity : CAPACITY_MIN,
         .count = blocks->count,
+        .lent = blocks->lent,
     };
     larger.places = core_calloc(larger.capacity, sizeof *larger.places);
     if (!larger.places)
@@ -49,24 +50,31 @@ static raffia_status enlarge(struct resource_blocks *blocks)
     return RAFFIA_OK;
 }
 
-raffia_status resource_blocks_add(struct resource_blocks *blocks,
-                                  const struct resource_block *block)
+/* Pre: there is room. */
+static void put(struct resource_blocks *blocks, const struct resource_block *block)
 {
-    assert(block->address);
-    if (blocks->count == RESOURCE_BLOCKS_MAX)
-        return core_error(RAFFIA_ERROR_LIMIT,
-                          "%zu blocks of regular memory are live, and more cannot be recorded: "
-                          "free some, or ask for fewer and larger ones",
-                          blocks->count);
-    if (blocks->count >= blocks->capacity / LOAD_DENOMINATOR * LOAD_NUMERATOR) {
-        raffia_status status = enlarge(blocks);
-        if (status)
-            return status;
-    }
     const size_t place = place_of(blocks, block->address);
     assert(!blocks->places[place].address);
     blocks->places[place] = *block;
     blocks->count++;
+}
+
+raffia_status resource_blocks_add(struct resource_blocks *blocks,
+                                  const struct resource_block *block)
+{
+    assert(block->address);
+    const size_t known = blocks->count + blocks->lent;
+    if (known == RESOURCE_BLOCKS_MAX)
+        return core_error(RAFFIA_ERROR_LIMIT,
+                          "%zu blocks of regular memory are live, and more cannot be recorded: "
+                          "free some, or ask for fewer and larger ones",
+                          known);
+    if (known >= blocks->capacity / LOAD_DENOMINATOR * LOAD_NUMERATOR) {
+        raffia_status status = enlarge(blocks);
+        if (status)
+            return status;
+    }
+    put(blocks, block);
     return RAFFIA_OK;
 }
 
@@ -85,6 +93,14 @@ static void close_gap(struct resource_blocks *blocks, size_t gap)
     blocks->places[gap] = (struct resource_block){0};
 }
 
+static void free_if_empty(struct resource_blocks *blocks)
+{
+    if (blocks->count || blocks->lent)
+        return;
+    core_free(blocks->places);
+    *blocks = (struct resource_blocks){0};
+}
+
 bool resource_blocks_find(const struct resource_blocks *blocks, const void *address,
                           struct resource_block *block)
 {
@@ -101,11 +117,31 @@ bool resource_blocks_take(struct resource_blocks *blocks, const void *address,
         return false;
     const size_t place = place_of(blocks, address);
     blocks->count--;
-    if (blocks->count) {
-        close_gap(blocks, place);
-    } else {
-        core_free(blocks->places);
-        *blocks = (struct resource_blocks){0};
-    }
+    close_gap(blocks, place);
+    free_if_empty(blocks);
     return true;
+}
+
+bool resource_blocks_lend(struct resource_blocks *blocks, const void *address,
+                          struct resource_block *block)
+{
+    blocks->lent++;
+    const bool found = resource_blocks_take(blocks, address, block);
+    if (!found)
+        blocks->lent--;
+    return found;
+}
+
+void resource_blocks_put_back(struct resource_blocks *blocks, const struct resource_block *block)
+{
+    assert(blocks->lent);
+    blocks->lent--;
+    put(blocks, block);
+}
+
+void resource_blocks_settle(struct resource_blocks *blocks)
+{
+    assert(blocks->lent);
+    blocks->lent--;
+    free_if_empty(blocks);
 }

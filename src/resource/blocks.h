@@ -23,6 +23,7 @@ struct resource_blocks {
     struct resource_block *places; /* open addressing; address NULL: empty */
     size_t capacity;               /* a power of two, or 0 */
     size_t count;
+    size_t lent; /* taken out for now: they have room to come back */
 };
 
 /* The address must not be there yet. LIMIT, OUT_OF_HOST_MEMORY. */
@@ -36,5 +37,16 @@ bool resource_blocks_find(const struct resource_blocks *blocks, const void *addr
 /* Takes the block out that starts at the address; false if there is none. Cannot fail. */
 bool resource_blocks_take(struct resource_blocks *blocks, const void *address,
                           struct resource_block *block);
+
+/* Takes the block out for now: for a free that may yet be refused. One of the two below follows,
+ * and neither can fail. */
+bool resource_blocks_lend(struct resource_blocks *blocks, const void *address,
+                          struct resource_block *block);
+
+/* Puts a block back that was lent. */
+void resource_blocks_put_back(struct resource_blocks *blocks, const struct resource_block *block);
+
+/* A block that was lent is gone for good. */
+void resource_blocks_settle(struct resource_blocks *blocks);
 
 #endif

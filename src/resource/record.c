@@ -64,26 +64,51 @@ static raffia_status refuse_address(const void *address)
                       address);
 }
 
-raffia_status resource_record_take(struct resource_record *record, const void *address,
-                                   size_t bytes, size_t alignment, bool peek,
-                                   struct resource_block *block)
+/* What becomes of a block that is found. */
+enum look { LOOK_PEEK, LOOK_TAKE, LOOK_LEND };
+
+static raffia_status look_up(struct resource_record *record, const void *address, size_t bytes,
+                             size_t alignment, enum look how, struct resource_block *block)
 {
     const size_t slack =
         alignment > RAFFIA_DEFAULT_ALIGNMENT ? alignment - RAFFIA_DEFAULT_ALIGNMENT : 0;
     pthread_mutex_lock(&record->lock);
-    const bool found = address != record && resource_blocks_take(&record->blocks, address, block);
+    const bool found = address != record && resource_blocks_lend(&record->blocks, address, block);
     const bool fits = found && block->bytes == bytes + slack;
-    if (found && (peek || !fits)) {
-        raffia_status put_back = resource_blocks_add(&record->blocks, block);
-        assert(!put_back);
-        (void)put_back;
-    }
+    if (found && (how == LOOK_PEEK || !fits))
+        resource_blocks_put_back(&record->blocks, block);
+    else if (found && how == LOOK_TAKE)
+        resource_blocks_settle(&record->blocks);
     pthread_mutex_unlock(&record->lock);
     if (!found)
         return refuse_address(address);
     if (!fits)
         return resource_refuse_size(address, bytes, alignment, block->bytes);
     return RAFFIA_OK;
+}
+
+raffia_status resource_record_take(struct resource_record *record, const void *address,
+                                   size_t bytes, size_t alignment, bool peek,
+                                   struct resource_block *block)
+{
+    return look_up(record, address, bytes, alignment, peek ? LOOK_PEEK : LOOK_TAKE, block);
+}
+
+raffia_status resource_record_lend(struct resource_record *record, const void *address,
+                                   size_t bytes, size_t alignment, struct resource_block *block)
+{
+    return look_up(record, address, bytes, alignment, LOOK_LEND, block);
+}
+
+void resource_record_settle(struct resource_record *record, const struct resource_block *block,
+                            bool freed)
+{
+    pthread_mutex_lock(&record->lock);
+    if (freed)
+        resource_blocks_settle(&record->blocks);
+    else
+        resource_blocks_put_back(&record->blocks, block);
+    pthread_mutex_unlock(&record->lock);
 }
 
 static raffia_block describe(const struct resource_block *block)

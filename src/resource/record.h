@@ -26,6 +26,15 @@ raffia_status resource_record_take(struct resource_record *record, const void *a
                                    size_t bytes, size_t alignment, bool peek,
                                    struct resource_block *block);
 
+/* The same, but the block can be put back without fail: for a free that may yet be refused. What
+ * became of it is told to resource_record_settle(). */
+raffia_status resource_record_lend(struct resource_record *record, const void *address,
+                                   size_t bytes, size_t alignment, struct resource_block *block);
+
+/* `freed`: the block is gone for good; else it is live as before. */
+void resource_record_settle(struct resource_record *record, const struct resource_block *block,
+                            bool freed);
+
 /* The live block that contains the address. BAD_ADDRESS. Linear in the number of blocks. */
 raffia_status resource_record_find(struct resource_record *record, const void *address,
                                    raffia_block *block);

@@ -278,18 +278,3 @@ raffia_status raffia_pinned_host_resource_create(const raffia_device_resource_op
                   : make("pinned host", device, device,
                          RAFFIA_HOST_ACCESSIBLE | RAFFIA_DEVICE_ACCESSIBLE, resource_p);
 }
-
-raffia_status raffia_async_resource_create(const raffia_device_resource_options *options,
-                                           raffia_resource **resource_p)
-{
-    raffia_device_resource_options o;
-    struct driver_device device;
-    raffia_status status = read_options(options, resource_p, "raffia_async_resource_create", &o);
-    if (!status)
-        status = driver_open(o.device, &device);
-    return status ? status
-                  : core_error(RAFFIA_ERROR_UNSUPPORTED,
-                               "the %s driver has no pool of its own to allocate from: use "
-                               "raffia_pool_resource_create(), which is stream-ordered too",
-                               device.driver->name);
-}

@@ -31,6 +31,16 @@ bool subject_can(const struct subject *s, enum driver_capability capability)
     }
 }
 
+bool subject_make_pool(const struct subject *s, driver_pool *pool_p)
+{
+    const struct driver_pool_spec spec = {.release_threshold = SIZE_MAX};
+    if (!(s->driver->capabilities & DRIVER_HAS_POOLS))
+        return false;
+    raffia_status status = s->driver->pool_create(s->index, &spec, pool_p);
+    assert_true(!status || status == RAFFIA_ERROR_UNSUPPORTED);
+    return !status;
+}
+
 struct driver_chunk_spec subject_spec(const raffia_page_offer *offer, size_t pages)
 {
     return (struct driver_chunk_spec){.bytes = pages * offer->size,
@@ -175,6 +185,9 @@ int conformance_run(const char *name, const struct conformance *what)
         PART(memory_is_told_apart_for_code_that_touches_it),
         PART(host_memory_is_registered_and_unregistered),
         PART(host_memory_of_the_driver_can_be_copied),
+        PART(pools_give_memory_in_the_order_of_streams),
+        PART(pools_use_freed_memory_again),
+        PART(pools_may_fail_at_every_call),
         PART(missing_verbs_say_so),
         PART(stream_ids_are_never_given_twice),
         PART(events_order_streams),

@@ -32,6 +32,9 @@ struct subject {
 /* Whether the driver has the capability, and this device of it does not lack it. */
 bool subject_can(const struct subject *s, enum driver_capability capability);
 
+/* A pool of the driver's that keeps all; false, and none, where the device has none. */
+bool subject_make_pool(const struct subject *s, driver_pool *pool_p);
+
 /* A chunk of `pages` pages of the kind, without the extras. */
 struct driver_chunk_spec subject_spec(const raffia_page_offer *offer, size_t pages);
 
@@ -71,6 +74,9 @@ void copies_move_exactly_what_was_asked(void **state);
 void memory_is_told_apart_for_code_that_touches_it(void **state);
 void host_memory_is_registered_and_unregistered(void **state);
 void host_memory_of_the_driver_can_be_copied(void **state);
+void pools_give_memory_in_the_order_of_streams(void **state);
+void pools_use_freed_memory_again(void **state);
+void pools_may_fail_at_every_call(void **state);
 void missing_verbs_say_so(void **state);
 void stream_ids_are_never_given_twice(void **state);
 void events_order_streams(void **state);

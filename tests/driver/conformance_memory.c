@@ -326,6 +326,16 @@ void missing_verbs_say_so(void **state)
         EXPECT_UNSUPPORTED(d->host_alloc(s->index, sizeof memory, &host));
         EXPECT_UNSUPPORTED(d->host_free(s->index, memory, sizeof memory));
     }
+    if (!subject_can(s, DRIVER_HAS_POOLS)) {
+        const struct driver_pool_spec spec = {0};
+        driver_pool pool;
+        void *block;
+        EXPECT_UNSUPPORTED(d->pool_create(s->index, &spec, &pool));
+        EXPECT_UNSUPPORTED(d->pool_destroy(s->index, NULL));
+        EXPECT_UNSUPPORTED(d->pool_alloc(s->index, NULL, NULL, sizeof memory, &block));
+        EXPECT_UNSUPPORTED(d->pool_free(s->index, NULL, NULL, memory));
+        EXPECT_UNSUPPORTED(d->pool_trim(s->index, NULL, 0));
+    }
     if (!subject_can(s, DRIVER_HAS_PEERS))
         EXPECT_UNSUPPORTED(d->set_access(s->index, memory, sizeof memory, s->index + 1, true));
     if (!subject_can(s, DRIVER_CAN_LAUNCH)) {
@@ -353,6 +363,11 @@ static int look_from_child(const struct subject *s)
     if (d->mem_alloc(s->index, 4096, &address) != expected ||
         d->range_reserve(s->index, 4096, 4096, &base) != expected)
         return 2;
+    const struct driver_pool_spec spec = {0};
+    driver_pool pool;
+    if (!survives && subject_can(s, DRIVER_HAS_POOLS) &&
+        d->pool_create(s->index, &spec, &pool) != RAFFIA_ERROR_FORKED)
+        return 5;
     if (!survives)
         return strlen(raffia_last_error()) > 0 ? 0 : 3;
     *(volatile char *)address = 1;

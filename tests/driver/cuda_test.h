@@ -31,7 +31,7 @@ static inline bool cuda_test_is_idle(void)
 {
     const struct fake_cuda_usage u = cuda_test_usage();
     return !(u.ranges + u.handles + u.mappings + u.blocks + u.registrations + u.host_blocks +
-             u.streams + u.events + u.modules + u.bytes + u.misuses);
+             u.streams + u.events + u.modules + u.pools + u.pool_blocks + u.bytes + u.misuses);
 }
 
 static inline void *cuda_test_allocate(int device, size_t bytes)
@@ -63,7 +63,7 @@ static inline int cuda_test_left_nothing(void **state)
     (void)state;
     const struct fake_cuda_usage u = cuda_test_usage();
     return u.ranges + u.handles + u.mappings + u.blocks + u.registrations + u.host_blocks +
-                       u.streams + u.events + u.modules ||
+                       u.streams + u.events + u.modules + u.pools + u.pool_blocks ||
                    cuda_test_current()
                ? -1
                : 0;

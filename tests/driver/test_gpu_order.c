@@ -112,6 +112,36 @@ static void memory_is_freed_beside_a_capture(void **state)
     assert_ok(D.stream_destroy(0, stream));
 }
 
+/* A captured stream is refused, others are served, and the record stays good. */
+static void pools_are_used_beside_a_capture(void **state)
+{
+    const struct driver_pool_spec spec = {.release_threshold = SIZE_MAX};
+    driver_pool pool, second;
+    driver_stream other;
+    void *none = NULL, *block, *kept;
+    (void)state;
+    if (D.pool_create(0, &spec, &pool) == RAFFIA_ERROR_UNSUPPORTED)
+        skip();
+    assert_ok(D.stream_create(0, &other));
+    assert_ok(D.pool_alloc(0, pool, other, MIB, &kept));
+    CUstream stream = begin();
+    assert_status(RAFFIA_ERROR_BUSY, D.pool_alloc(0, pool, stream, MIB, &none));
+    assert_status(RAFFIA_ERROR_BUSY, D.pool_alloc(0, pool, NULL, MIB, &none));
+    assert_status(RAFFIA_ERROR_BUSY, D.pool_free(0, pool, stream, kept));
+    assert_null(none);
+    assert_ok(D.pool_alloc(0, pool, other, 8 * MIB, &block));
+    assert_ok(D.fill(0, stream, kept, 1, MIB)); /* recorded */
+    assert_ok(D.pool_free(0, pool, other, block));
+    assert_ok(D.pool_create(0, &spec, &second));
+    assert_ok(D.pool_trim(0, second, 0));
+    assert_ok(D.pool_destroy(0, second));
+    end(stream);
+    assert_ok(D.pool_free(0, pool, other, kept));
+    assert_ok(D.stream_wait(0, other));
+    assert_ok(D.stream_destroy(0, other));
+    assert_ok(D.pool_destroy(0, pool));
+}
+
 static void batches_arrive(void **state)
 {
     enum { PIECES = 300, PIECE = 256 };
@@ -256,6 +286,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_capture_is_not_disturbed),
         cmocka_unit_test(memory_is_freed_beside_a_capture),
+        cmocka_unit_test(pools_are_used_beside_a_capture),
         cmocka_unit_test(batches_arrive),
         cmocka_unit_test(an_event_behind_work_is_not_done),
         cmocka_unit_test(what_cannot_be_had_is_refused_and_leaves_nothing),

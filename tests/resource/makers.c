@@ -115,6 +115,15 @@ static raffia_status make_guarded_pool(const char *device, raffia_resource **res
     return make_pool_with(device, RAFFIA_POOL_GUARD, resource_p);
 }
 
+static raffia_status make_async(const char *device, raffia_resource **resource_p)
+{
+    return raffia_async_resource_create(
+        &(raffia_async_resource_options){.struct_size = sizeof(raffia_async_resource_options),
+                                         .device = device,
+                                         .initial_bytes = 4 * MIB},
+        resource_p);
+}
+
 static raffia_status make_users(const char *device, raffia_resource **resource_p)
 {
     (void)device;
@@ -267,6 +276,7 @@ const struct maker makers[] = {
     {"host", make_host, GIB, 2 * MIB, CHECKS_FREES | FINDS},
     {"pool", make_pool, 14 * MIB, MIB, CHECKS_FREES | FINDS},
     {"guarded pool", make_guarded_pool, 14 * MIB, MIB, CHECKS_FREES | FINDS},
+    {"driver's pool", make_async, GIB, 2 * MIB, CHECKS_FREES | FINDS | STREAMS_ONLY},
     {"fixed-size", make_fixed_size, 5 * MIB, 4 * KIB, CHECKS_FREES | FINDS},
     {"binning", make_binning, GIB, 2 * MIB, CHECKS_FREES | FINDS},
     {"arena", make_arena, 64 * MIB, MIB, CHECKS_FREES | FINDS},

@@ -22,6 +22,7 @@ enum trait {
     NO_STREAMS = 1u << 1,    /* takes NULL only */
     ZERO_IS_BLOCK = 1u << 2, /* passes 0 bytes on to what gives a block for it */
     FINDS = 1u << 3,         /* find, usable size and walk */
+    STREAMS_ONLY = 1u << 4,  /* not to be had on a device without streams */
 };
 
 struct maker {

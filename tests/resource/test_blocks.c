@@ -1,4 +1,5 @@
 /* The record of regular blocks, beside an array of the same. */
+#include "core/fault.h"
 #include "core/memory.h"
 #include "resource/blocks.h"
 #include "support/cmocka.h"
@@ -97,12 +98,51 @@ static void a_record_that_cannot_grow_keeps_what_it_has(void **state)
     assert_true(fault_loop(fill_and_empty, NULL, 100) > 5);
 }
 
+/* However many were lent and whatever came in between: each can come back with no memory to be had.
+ */
+static void what_was_lent_can_come_back(void **state)
+{
+    enum { LENT = 12 };
+    (void)state;
+    struct resource_blocks blocks = {0};
+    struct resource_block lent[LENT], found;
+    const long memory = core_memory_live();
+    size_t count = 0;
+    while (count < LENT) {
+        const struct resource_block block = block_of(count++);
+        assert_ok(resource_blocks_add(&blocks, &block));
+    }
+    assert_false(resource_blocks_lend(&blocks, block_of(count).address, &found));
+    for (size_t i = 0; i < LENT; i++) {
+        assert_true(resource_blocks_lend(&blocks, block_of(i).address, &lent[i]));
+        assert_false(resource_blocks_lend(&blocks, block_of(i).address, &found));
+        assert_false(resource_blocks_take(&blocks, block_of(i).address, &found));
+    }
+    core_fault_arm(1); /* the next memory that is asked for is refused */
+    raffia_status status = RAFFIA_OK;
+    while (!status) {
+        const struct resource_block block = block_of(count);
+        status = resource_blocks_add(&blocks, &block);
+        count += status ? 0 : 1;
+    }
+    for (size_t i = 0; i < LENT; i++)
+        resource_blocks_put_back(&blocks, &lent[i]);
+    core_fault_disarm();
+    for (size_t i = 0; i < count; i++) {
+        assert_true(resource_blocks_lend(&blocks, block_of(i).address, &found));
+        assert_int_equal(found.bytes, i + 1);
+        resource_blocks_settle(&blocks);
+    }
+    assert_int_equal(core_memory_live(), memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_record_holds_nothing_and_no_memory),
         cmocka_unit_test(a_record_remembers_what_an_array_does),
         cmocka_unit_test(a_record_that_cannot_grow_keeps_what_it_has),
+        cmocka_unit_test(what_was_lent_can_come_back),
     };
     return cmocka_run_group_tests_name("resource blocks", tests, NULL, NULL);
 }

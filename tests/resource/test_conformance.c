@@ -597,6 +597,8 @@ int main(void)
     size_t count = 0;
     for (size_t d = 0; d < 2; d++)
         for (size_t m = 0; m < maker_count; m++) {
+            if (d == 0 && makers[m].traits & STREAMS_ONLY)
+                continue;
             subjects[d][m] = (struct subject){.maker = &makers[m], .device = devices[d]};
             for (size_t c = 0; c < check_count; c++, count++) {
                 snprintf(names[count], sizeof names[count], "%s on %s: %s", makers[m].name,

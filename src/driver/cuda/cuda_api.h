@@ -58,6 +58,7 @@
     X(CUDA_ERROR_UNKNOWN, 999)                                                                     \
     X(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 102)                                \
     X(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 103)                        \
+    X(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 115)                                             \
     X(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, 128)                                       \
     X(CU_MEM_HANDLE_TYPE_NONE, 0)                                                                  \
     X(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1)                                                 \
@@ -68,6 +69,7 @@
     X(CU_MEM_ACCESS_FLAGS_PROT_READWRITE, 3)                                                       \
     X(CU_MEM_ALLOC_GRANULARITY_MINIMUM, 0)                                                         \
     X(CU_MEM_ALLOC_GRANULARITY_RECOMMENDED, 1)                                                     \
+    X(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 4)                                                        \
     X(CU_STREAM_NON_BLOCKING, 1)                                                                   \
     X(CU_STREAM_CAPTURE_STATUS_NONE, 0)                                                            \
     X(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                                                           \
@@ -114,6 +116,14 @@
     M(CUmemAllocationProp, location, 8)                                                            \
     M(CUmemAllocationProp, win32HandleMetaData, 16)                                                \
     M(CUmemAllocationProp, allocFlags, 24)                                                         \
+    X(CUmemPool_attribute, 4)                                                                      \
+    X(CUmemPoolProps, 88)                                                                          \
+    M(CUmemPoolProps, allocType, 0)                                                                \
+    M(CUmemPoolProps, handleTypes, 4)                                                              \
+    M(CUmemPoolProps, location, 8)                                                                 \
+    M(CUmemPoolProps, win32SecurityAttributes, 16)                                                 \
+    M(CUmemPoolProps, maxSize, 24)                                                                 \
+    M(CUmemPoolProps, usage, 32)                                                                   \
     X(CUmemAccessDesc, 12)                                                                         \
     M(CUmemAccessDesc, location, 0)                                                                \
     M(CUmemAccessDesc, flags, 8)                                                                   \
@@ -214,7 +224,15 @@
     X(cuMemcpyBatchAsync, cuMemcpyBatchAsync, 12080,                                               \
       (CUdeviceptr * to, CUdeviceptr * from, size_t * bytes, size_t count,                         \
        CUmemcpyAttributes * attributes, size_t * attribute_starts, size_t attribute_count,         \
-       size_t * failed, CUstream stream))
+       size_t * failed, CUstream stream))                                                          \
+    X(cuMemPoolCreate, cuMemPoolCreate, 11020, (CUmemoryPool * pool, const CUmemPoolProps *props)) \
+    X(cuMemPoolDestroy, cuMemPoolDestroy, 11020, (CUmemoryPool pool))                              \
+    X(cuMemPoolSetAttribute, cuMemPoolSetAttribute, 11020,                                         \
+      (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                             \
+    X(cuMemPoolTrimTo, cuMemPoolTrimTo, 11020, (CUmemoryPool pool, size_t keep_bytes))             \
+    X(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync, 11020,                                     \
+      (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream))                   \
+    X(cuMemFreeAsync, cuMemFreeAsync, 11020, (CUdeviceptr address, CUstream stream))
 
 /* How the others are found. It is itself found by dlsym(). */
 #define CUDA_API_FINDER(X)                                                                         \
@@ -237,11 +255,13 @@ typedef int CUstreamCaptureStatus;
 typedef int CUstreamCaptureMode;
 typedef int CUjit_option;
 typedef int CUpointer_attribute;
+typedef int CUmemPool_attribute;
 typedef int CUdriverProcAddressQueryResult;
 
 typedef struct CUctx_st *CUcontext;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 
@@ -266,6 +286,16 @@ typedef struct {
         unsigned char reserved[4];
     } allocFlags;
 } CUmemAllocationProp;
+
+typedef struct {
+    int allocType;
+    CUmemAllocationHandleType handleTypes;
+    CUmemLocation location;
+    void *win32SecurityAttributes;
+    size_t maxSize; /* 0: what the system has */
+    unsigned short usage;
+    unsigned char reserved[54];
+} CUmemPoolProps;
 
 typedef struct {
     CUmemLocation location;

@@ -7,7 +7,7 @@ const struct driver cuda_driver = {
     .name = "cuda",
     .capabilities = DRIVER_CAN_REMAP | DRIVER_CAN_ALIAS | DRIVER_CAN_EXPORT |
                     DRIVER_IS_ASYNCHRONOUS | DRIVER_CAN_REGISTER | DRIVER_CAN_ALLOC_HOST |
-                    DRIVER_CAN_LAUNCH | DRIVER_HAS_PEERS,
+                    DRIVER_CAN_LAUNCH | DRIVER_HAS_PEERS | DRIVER_HAS_POOLS,
 
     .devices = cuda_devices,
     .device_info = cuda_device_info,
@@ -46,6 +46,12 @@ const struct driver cuda_driver = {
     .event_done = cuda_event_done,
     .event_wait = cuda_event_wait,
     .stream_wait_event = cuda_stream_wait_event,
+
+    .pool_create = cuda_pool_create,
+    .pool_destroy = cuda_pool_destroy,
+    .pool_alloc = cuda_pool_alloc,
+    .pool_free = cuda_pool_free,
+    .pool_trim = cuda_pool_trim,
 
     .copy = cuda_copy,
     .copy_batch = cuda_copy_batch,

@@ -69,6 +69,15 @@ raffia_status cuda_event_done(int device, driver_event event, bool *done_p);
 raffia_status cuda_event_wait(int device, driver_event event);
 raffia_status cuda_stream_wait_event(int device, driver_stream stream, driver_event event);
 
+/* pools.c */
+raffia_status cuda_pool_create(int device, const struct driver_pool_spec *spec,
+                               driver_pool *pool_p);
+raffia_status cuda_pool_destroy(int device, driver_pool pool);
+raffia_status cuda_pool_alloc(int device, driver_pool pool, driver_stream stream, size_t bytes,
+                              void **address_p);
+raffia_status cuda_pool_free(int device, driver_pool pool, driver_stream stream, void *address);
+raffia_status cuda_pool_trim(int device, driver_pool pool, size_t keep_bytes);
+
 /* modules.c */
 raffia_status cuda_module_load(int device, const void *image, size_t bytes,
                                driver_module *module_p);

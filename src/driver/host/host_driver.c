@@ -45,6 +45,12 @@ const struct driver host_driver = {
     .event_wait = host_event_wait,
     .stream_wait_event = host_stream_wait_event,
 
+    .pool_create = host_pool_create,
+    .pool_destroy = host_pool_destroy,
+    .pool_alloc = host_pool_alloc,
+    .pool_free = host_pool_free,
+    .pool_trim = host_pool_trim,
+
     .copy = host_copy,
     .copy_batch = host_copy_batch,
     .fill = host_fill_memory,

@@ -131,6 +131,37 @@ raffia_status host_stream_wait_event(int device, driver_stream stream, driver_ev
     return unsupported("events");
 }
 
+raffia_status host_pool_create(int device, const struct driver_pool_spec *spec, driver_pool *pool_p)
+{
+    (void)device, (void)spec, (void)pool_p;
+    return unsupported("pools of its own");
+}
+
+raffia_status host_pool_destroy(int device, driver_pool pool)
+{
+    (void)device, (void)pool;
+    return unsupported("pools of its own");
+}
+
+raffia_status host_pool_alloc(int device, driver_pool pool, driver_stream stream, size_t bytes,
+                              void **address_p)
+{
+    (void)device, (void)pool, (void)stream, (void)bytes, (void)address_p;
+    return unsupported("pools of its own");
+}
+
+raffia_status host_pool_free(int device, driver_pool pool, driver_stream stream, void *address)
+{
+    (void)device, (void)pool, (void)stream, (void)address;
+    return unsupported("pools of its own");
+}
+
+raffia_status host_pool_trim(int device, driver_pool pool, size_t keep_bytes)
+{
+    (void)device, (void)pool, (void)keep_bytes;
+    return unsupported("pools of its own");
+}
+
 raffia_status host_find_memory(int device, const void *at, struct driver_memory *memory)
 {
     (void)device, (void)at, (void)memory;

@@ -66,6 +66,13 @@ raffia_status host_event_record(int device, driver_event event, driver_stream st
 raffia_status host_event_done(int device, driver_event event, bool *done_p);
 raffia_status host_event_wait(int device, driver_event event);
 raffia_status host_stream_wait_event(int device, driver_stream stream, driver_event event);
+raffia_status host_pool_create(int device, const struct driver_pool_spec *spec,
+                               driver_pool *pool_p);
+raffia_status host_pool_destroy(int device, driver_pool pool);
+raffia_status host_pool_alloc(int device, driver_pool pool, driver_stream stream, size_t bytes,
+                              void **address_p);
+raffia_status host_pool_free(int device, driver_pool pool, driver_stream stream, void *address);
+raffia_status host_pool_trim(int device, driver_pool pool, size_t keep_bytes);
 raffia_status host_module_load(int device, const void *image, size_t bytes,
                                driver_module *module_p);
 raffia_status host_module_unload(int device, driver_module module);

@@ -55,6 +55,39 @@ static raffia_status pinned_host_free(int index, void *at, size_t bytes)
     return unsupported("another kind of pinned memory: ask the GPU");
 }
 
+static raffia_status pinned_pool_create(int index, const struct driver_pool_spec *spec,
+                                        driver_pool *pool_p)
+{
+    (void)index, (void)spec, (void)pool_p;
+    return unsupported("pools of its own: ask the GPU");
+}
+
+static raffia_status pinned_pool_destroy(int index, driver_pool pool)
+{
+    (void)index, (void)pool;
+    return unsupported("pools of its own: ask the GPU");
+}
+
+static raffia_status pinned_pool_alloc(int index, driver_pool pool, driver_stream stream,
+                                       size_t bytes, void **address_p)
+{
+    (void)index, (void)pool, (void)stream, (void)bytes, (void)address_p;
+    return unsupported("pools of its own: ask the GPU");
+}
+
+static raffia_status pinned_pool_free(int index, driver_pool pool, driver_stream stream,
+                                      void *address)
+{
+    (void)index, (void)pool, (void)stream, (void)address;
+    return unsupported("pools of its own: ask the GPU");
+}
+
+static raffia_status pinned_pool_trim(int index, driver_pool pool, size_t keep_bytes)
+{
+    (void)index, (void)pool, (void)keep_bytes;
+    return unsupported("pools of its own: ask the GPU");
+}
+
 static raffia_status pinned_find_memory(int index, const void *at, struct driver_memory *memory)
 {
     (void)index, (void)at, (void)memory;
@@ -124,6 +157,11 @@ const struct driver pinned_driver = {
     .event_done = pinned_event_done,
     .event_wait = pinned_event_wait,
     .stream_wait_event = pinned_stream_wait_event,
+    .pool_create = pinned_pool_create,
+    .pool_destroy = pinned_pool_destroy,
+    .pool_alloc = pinned_pool_alloc,
+    .pool_free = pinned_pool_free,
+    .pool_trim = pinned_pool_trim,
     .copy = pinned_copy,
     .copy_batch = pinned_copy_batch,
     .fill = pinned_fill,

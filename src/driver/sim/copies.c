@@ -117,6 +117,10 @@ static void look(const struct sim_device *device, const void *at, struct driver_
         if (span)
             *memory = (struct driver_memory){places[i].kind, span->start, span->bytes};
     }
+    const struct sim_span *pooled = sim_spans_at(&device->pool_blocks, at);
+    const struct sim_pool_block *block = pooled ? pooled->owner : NULL;
+    if (block && block->live && (uintptr_t)at - pooled->start < block->bytes)
+        *memory = (struct driver_memory){DRIVER_MEMORY_DEVICE, pooled->start, block->bytes};
 }
 
 raffia_status sim_find_memory(int index, const void *at, struct driver_memory *memory)

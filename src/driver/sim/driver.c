@@ -53,7 +53,7 @@ const struct driver sim_driver = {
     .name = "sim",
     .capabilities = DRIVER_CAN_REMAP | DRIVER_CAN_ALIAS | DRIVER_CAN_EXPORT | DRIVER_CAN_VERIFY |
                     DRIVER_CPU_ACCESSIBLE | DRIVER_IS_ASYNCHRONOUS | DRIVER_CAN_REGISTER |
-                    DRIVER_CAN_LAUNCH | DRIVER_HAS_PEERS | DRIVER_CAN_ALLOC_HOST,
+                    DRIVER_CAN_LAUNCH | DRIVER_HAS_PEERS | DRIVER_CAN_ALLOC_HOST | DRIVER_HAS_POOLS,
     .devices = sim_count_devices,
     .device_info = sim_device_info,
     .range_reserve = sim_range_reserve,
@@ -86,6 +86,11 @@ const struct driver sim_driver = {
     .event_done = sim_event_done,
     .event_wait = sim_event_wait,
     .stream_wait_event = sim_stream_wait_event,
+    .pool_create = sim_pool_create,
+    .pool_destroy = sim_pool_destroy,
+    .pool_alloc = sim_pool_alloc,
+    .pool_free = sim_pool_free,
+    .pool_trim = sim_pool_trim,
     .copy = sim_copy,
     .copy_batch = sim_copy_batch,
     .fill = sim_fill,

@@ -131,6 +131,7 @@ raffia_status sim_event_wait(int index, driver_event event)
         while (!mark->done && !device->poisoned)
             pthread_cond_wait(&sim_changed, &sim_lock);
         sim_mark_release(mark);
+        sim_pools_settle(device);
         if (device->poisoned)
             status = sim_poisoned_error(device, SIM_VERB_event_wait);
     }

@@ -44,10 +44,23 @@ void sim_chunk_discard(const struct driver_chunk *chunk);
 
 void sim_mapping_free(struct sim_mapping *mapping);
 
+/* Memory of a pool, live or kept. */
+struct sim_pool_block {
+    struct driver_pool *pool;
+    char *twin; /* where the CPU finds it, if the device hides its memory; else NULL */
+    bool live;
+    size_t bytes;              /* as asked for, while live */
+    uint64_t freed_on;         /* id of a stream */
+    struct sim_op *allocating; /* queued, until the stream gets there; then NULL */
+    struct sim_op *freeing;    /* likewise */
+    struct sim_op *free_op;    /* of a live block, made with it so that its free cannot fail */
+};
+
 /* Frees every chunk and mapping record, and every block. The ranges stay. */
 void sim_chunks_clear(struct sim_device *device);
 void sim_regular_clear(struct sim_device *device);
 void sim_host_blocks_clear(struct sim_device *device);
+void sim_pools_clear(struct sim_device *device);
 
 /* Fails with a misuse unless `device` may read, or write, all of [at, at + bytes): what lies in any
  * device's range must be mapped there and opened to it, what lies in a block must not leave it.

@@ -47,10 +47,25 @@ struct sim_op *sim_op_create(enum sim_op_kind kind, size_t piece_count)
     return op;
 }
 
+struct sim_op *sim_op_create_uncounted(enum sim_op_kind kind)
+{
+    struct sim_op *op = core_fault("sim.calloc") ? NULL : calloc(1, sizeof *op);
+    if (!op) {
+        core_error(RAFFIA_ERROR_OUT_OF_HOST_MEMORY, "sim: cannot allocate an operation");
+        return NULL;
+    }
+    op->kind = kind;
+    op->is_uncounted = true;
+    return op;
+}
+
 void sim_op_free(struct sim_op *op)
 {
     sim_mark_release(op->mark);
-    core_free(op);
+    if (op->is_uncounted)
+        free(op);
+    else
+        core_free(op);
 }
 
 static void run_kernel(struct sim_op *op)
@@ -91,6 +106,8 @@ void sim_op_execute(struct sim_op *op)
         break;
     case SIM_OP_MARK:
     case SIM_OP_WAIT:
+    case SIM_OP_POOL_ALLOC:
+    case SIM_OP_POOL_FREE:
         break;
     }
 }
@@ -124,6 +141,15 @@ static bool can_begin(const struct sim_stream *stream)
     return op->kind != SIM_OP_WAIT || op->mark->done;
 }
 
+bool sim_op_can_come(const struct sim_device *device, const struct sim_op *op)
+{
+    for (const struct sim_stream *stream = device->all; stream; stream = stream->next)
+        for (const struct sim_op *queued = stream->first; queued; queued = queued->next)
+            if (queued == op)
+                return stream->running || can_begin(stream);
+    return false;
+}
+
 static void unlink_stream(struct sim_stream *stream)
 {
     struct sim_stream **place = &stream->device->all;
@@ -138,6 +164,7 @@ static void run_first(struct sim_stream *stream)
     struct sim_op *op = stream->first;
     stream->running = true;
     if (!drops_work(stream->device)) {
+        sim_pools_check_begun(stream->device, op);
         sim_leave();
         sim_op_execute(op);
         sim_acquire();
@@ -146,6 +173,7 @@ static void run_first(struct sim_stream *stream)
     stream->first = op->next;
     if (op->kind == SIM_OP_MARK)
         op->mark->done = true;
+    sim_pool_arrive(stream->device, op);
     sim_op_free(op);
     pthread_cond_broadcast(&sim_changed);
 }

@@ -31,16 +31,20 @@ enum sim_op_kind {
     SIM_OP_DELAY,
     SIM_OP_MARK,
     SIM_OP_WAIT,
+    SIM_OP_POOL_ALLOC,
+    SIM_OP_POOL_FREE,
 };
 
 struct sim_op {
     struct sim_op *next;
     enum sim_op_kind kind;
+    bool is_uncounted; /* from sim_op_create_uncounted() */
     uint64_t sequence;
-    unsigned char value;                                /* FILL */
-    unsigned microseconds;                              /* DELAY */
-    struct sim_mark *mark;                              /* MARK, WAIT: owned */
-    const void *module;                                 /* LAUNCH: the module the function is of */
+    unsigned char value;          /* FILL */
+    unsigned microseconds;        /* DELAY */
+    struct sim_mark *mark;        /* MARK, WAIT: owned */
+    struct sim_pool_block *block; /* POOL_ALLOC, POOL_FREE: whose; NULL: nobody's any more */
+    const void *module;           /* LAUNCH: the module the function is of */
     void (*function)(void **arguments, unsigned index); /* LAUNCH */
     unsigned threads;
     uint64_t arguments[SIM_ARGUMENTS_MAX];
@@ -89,6 +93,13 @@ raffia_status sim_stream_find_open(struct sim_device *device, driver_stream hand
 struct sim_op *sim_op_create(enum sim_op_kind kind, size_t piece_count);
 void sim_op_free(struct sim_op *op);
 
+/* The same without pieces, of memory that is the device's own and no leak of the code under test
+ * while it is queued. */
+struct sim_op *sim_op_create_uncounted(enum sim_op_kind kind);
+
+/* Whether the operation is in a queue that can go on now. */
+bool sim_op_can_come(const struct sim_device *device, const struct sim_op *op);
+
 /* Fills in the second half of the pieces, when the first is complete. */
 void sim_op_real(struct sim_op *op);
 
@@ -100,6 +111,14 @@ void sim_stream_submit(struct sim_stream *stream, struct sim_op *op);
 
 /* Puts a recorded operation at the end of the queue. */
 void sim_stream_enqueue(struct sim_stream *stream, struct sim_op *op);
+
+/* pools.c: what happens to a pool's block when its stream gets there, and before work is run that
+ * touches one. */
+void sim_pool_arrive(struct sim_device *device, struct sim_op *op);
+void sim_pools_check_begun(struct sim_device *device, const struct sim_op *op);
+
+/* Somebody waited: pools give back what is beyond their thresholds. */
+void sim_pools_settle(struct sim_device *device);
 
 /* Objects of order and code, freed by a reset. */
 void sim_events_clear(struct sim_device *device);
@@ -120,6 +139,12 @@ raffia_status sim_event_record(int index, driver_event handle, driver_stream str
 raffia_status sim_event_done(int index, driver_event handle, bool *done_p);
 raffia_status sim_event_wait(int index, driver_event handle);
 raffia_status sim_stream_wait_event(int index, driver_stream stream_handle, driver_event handle);
+raffia_status sim_pool_create(int index, const struct driver_pool_spec *spec, driver_pool *pool_p);
+raffia_status sim_pool_destroy(int index, driver_pool pool);
+raffia_status sim_pool_alloc(int index, driver_pool pool, driver_stream stream, size_t bytes,
+                             void **address_p);
+raffia_status sim_pool_free(int index, driver_pool pool, driver_stream stream, void *address);
+raffia_status sim_pool_trim(int index, driver_pool pool, size_t keep_bytes);
 raffia_status sim_copy(int index, driver_stream handle, void *destination, const void *source,
                        size_t bytes);
 raffia_status sim_copy_batch(int index, driver_stream handle, const struct driver_copy *copies,

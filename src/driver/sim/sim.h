@@ -65,7 +65,8 @@ struct sim_config {
     bool refuses_host_alloc;
 
     /* What calls take, so that races can be provoked; microseconds. */
-    unsigned alloc_us; /* range_reserve, chunk_create, chunk_import, mem_alloc, host_register */
+    unsigned alloc_us; /* range_reserve, chunk_create, chunk_import, mem_alloc, host_register,
+                          pool_alloc */
     unsigned map_us;   /* chunk_map, set_access */
     unsigned unmap_us; /* chunk_unmap, chunk_destroy, range_release, mem_free, host_unregister */
 };
@@ -118,6 +119,9 @@ struct sim_usage {
     size_t blocks, block_bytes; /* mem_alloc(), as asked for */
     size_t registrations, registered_bytes;
     size_t host_blocks, host_block_bytes; /* host_alloc(), as asked for */
+    size_t pools;
+    size_t pool_blocks, pool_block_bytes; /* live, as asked for */
+    size_t pool_bytes;                    /* of the device's memory, that pools hold */
     size_t streams; /* created and not destroyed; the default stream not among them */
     size_t events;
     size_t modules;

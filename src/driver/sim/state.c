@@ -100,6 +100,7 @@ void sim_device_clear(struct sim_device *device)
     sim_chunks_clear(device);
     sim_regular_clear(device);
     sim_host_blocks_clear(device);
+    sim_pools_clear(device);
     for (size_t i = 0; i < device->ranges.count; i++) {
         const struct sim_span *range = &device->ranges.items[i];
         munmap((void *)range->start, range->bytes);

@@ -35,14 +35,16 @@ struct sim_device {
     struct sim_spans graves;        /* blocks freed lately; owner: their age */
     struct sim_spans registrations; /* host_register() */
     struct sim_spans host_blocks;   /* host_alloc() */
+    struct sim_spans pool_blocks;   /* memory of pools; owner: struct sim_pool_block */
 
     /* Objects, by the address of their record. */
     struct sim_spans chunks;
     struct sim_spans events;
     struct sim_spans modules;
+    struct sim_spans pools;
 
     /* Memory. */
-    size_t used_bytes;                         /* of the capacity; chunks and blocks */
+    size_t used_bytes;                         /* of the capacity; chunks, blocks and pools */
     size_t chunk_bytes;                        /* of them, chunks */
     size_t offer_bytes[RAFFIA_PAGE_SIZES_MAX]; /* of them, by entry of config.pages */
     bool store_open;

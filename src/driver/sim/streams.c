@@ -138,6 +138,7 @@ static raffia_status wait_for(struct sim_stream *stream)
     while (!device->poisoned && has_work_before(device, stream, end))
         pthread_cond_wait(&sim_changed, &sim_lock);
     stream->waiters--;
+    sim_pools_settle(device);
     return device->poisoned ? sim_poisoned_error(device, SIM_VERB_stream_wait) : RAFFIA_OK;
 }
 
@@ -184,6 +185,8 @@ raffia_status sim_device_wait(int index)
         if (device->poisoned)
             status = sim_poisoned_error(device, SIM_VERB_device_wait);
     }
+    if (!status)
+        sim_pools_settle(device);
     sim_leave();
     return status;
 }

@@ -36,8 +36,8 @@ static raffia_status check_config(int index, const struct sim_config *config)
 static bool is_idle(const struct sim_device *device)
 {
     if (device->ranges.count || device->blocks.count || device->registrations.count ||
-        device->host_blocks.count || device->chunks.count || device->events.count ||
-        device->modules.count)
+        device->host_blocks.count || device->pool_blocks.count || device->pools.count ||
+        device->chunks.count || device->events.count || device->modules.count)
         return false;
     for (const struct sim_stream *stream = device->all; stream; stream = stream->next)
         if (stream != device->default_stream || stream->first)
@@ -185,6 +185,15 @@ static void count_streams(const struct sim_device *device, struct sim_usage *usa
             usage->queued++;
 }
 
+static void count_pool_blocks(const struct sim_device *device, struct sim_usage *usage)
+{
+    for (size_t i = 0; i < device->pool_blocks.count; i++) {
+        const struct sim_pool_block *block = device->pool_blocks.items[i].owner;
+        usage->pool_blocks += block->live;
+        usage->pool_block_bytes += block->live ? block->bytes : 0;
+    }
+}
+
 void sim_query(int index, struct sim_usage *usage)
 {
     *usage = (struct sim_usage){0};
@@ -205,12 +214,15 @@ void sim_query(int index, struct sim_usage *usage)
         .registered_bytes = sim_spans_bytes(&device->registrations),
         .host_blocks = device->host_blocks.count,
         .host_block_bytes = sim_spans_bytes(&device->host_blocks),
+        .pools = device->pools.count,
+        .pool_bytes = sim_spans_bytes(&device->pool_blocks),
         .events = device->events.count,
         .modules = device->modules.count,
         .misuses = device->misuses,
     };
     memcpy(usage->first_misuse, device->first_misuse, sizeof usage->first_misuse);
     count_streams(device, usage);
+    count_pool_blocks(device, usage);
     sim_leave();
 }
 

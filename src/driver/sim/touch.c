@@ -23,6 +23,20 @@ static raffia_status check_mappings(struct sim_device *device, const struct sim_
     return RAFFIA_OK;
 }
 
+static raffia_status check_pool_block(struct sim_device *device, const struct sim_span *span,
+                                      const void *at, size_t bytes, const char *verb)
+{
+    const struct sim_pool_block *block = span->owner;
+    const struct sim_span used = {span->start, block->bytes, NULL};
+    if (!block->live)
+        return sim_misuse(device, "%s of %zu bytes at %p touches memory that was freed to its pool",
+                          verb, bytes, at);
+    if (!sim_span_contains(&used, at, bytes))
+        return sim_misuse(device, "%s of %zu bytes at %p crosses the edge of a pool's block of %zu",
+                          verb, bytes, at, block->bytes);
+    return RAFFIA_OK;
+}
+
 /* The part of the check that concerns what one device owns. */
 static raffia_status check_owner(struct sim_device *device, const struct sim_device *owner,
                                  const void *at, size_t bytes, bool write, const char *verb)
@@ -38,6 +52,9 @@ static raffia_status check_owner(struct sim_device *device, const struct sim_dev
     if (span && !sim_span_contains(span, at, bytes))
         return sim_misuse(device, "%s of %zu bytes at %p crosses the edge of a block of %zu", verb,
                           bytes, at, span->bytes);
+    span = sim_spans_first(&owner->pool_blocks, at, bytes);
+    if (span)
+        return check_pool_block(device, span, at, bytes, verb);
     /* A real driver looks up the memory of a copy by its start and refuses what goes beyond. */
     span = sim_spans_first(&owner->registrations, at, bytes);
     if (span && owner == device && !sim_span_contains(span, at, bytes))
@@ -67,7 +84,8 @@ bool sim_is_device_memory(const void *at)
 {
     for (int i = 0; i < SIM_DEVICES_MAX; i++)
         if (sim_spans_at(&sim_devices[i].ranges, at) || sim_spans_at(&sim_devices[i].blocks, at) ||
-            sim_spans_at(&sim_devices[i].graves, at))
+            sim_spans_at(&sim_devices[i].graves, at) ||
+            sim_spans_at(&sim_devices[i].pool_blocks, at))
             return true;
     return false;
 }
@@ -78,12 +96,21 @@ static void *twin_address(const struct sim_spans *spans, const void *at)
     return span && span->owner ? (char *)span->owner + ((uintptr_t)at - span->start) : NULL;
 }
 
+static void *pool_twin_address(const struct sim_spans *spans, const void *at)
+{
+    const struct sim_span *span = sim_spans_at(spans, at);
+    const struct sim_pool_block *block = span ? span->owner : NULL;
+    return block && block->twin ? block->twin + ((uintptr_t)at - span->start) : NULL;
+}
+
 void *sim_real_address(const void *at)
 {
     for (int i = 0; at && i < SIM_DEVICES_MAX; i++) {
         void *real = twin_address(&sim_devices[i].ranges, at);
         if (!real)
             real = twin_address(&sim_devices[i].blocks, at);
+        if (!real)
+            real = pool_twin_address(&sim_devices[i].pool_blocks, at);
         if (real)
             return real;
     }

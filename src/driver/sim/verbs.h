@@ -48,6 +48,11 @@ enum sim_pace {
     X(event_done, QUICK, true)                                                                     \
     X(event_wait, QUICK, true)                                                                     \
     X(stream_wait_event, QUICK, true)                                                              \
+    X(pool_create, ALLOC, true)                                                                    \
+    X(pool_destroy, UNMAP, false)                                                                  \
+    X(pool_alloc, ALLOC, true)                                                                     \
+    X(pool_free, QUICK, false)                                                                     \
+    X(pool_trim, UNMAP, false)                                                                     \
     X(copy, QUICK, true)                                                                           \
     X(copy_batch, QUICK, true)                                                                     \
     X(fill, QUICK, true)                                                                           \

@@ -163,6 +163,8 @@ static CUresult attribute_of(int *value, CUdevice_attribute attribute, CUdevice 
         return get_int(value, !fake_config.no_virtual_memory);
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
         return get_int(value, !fake_config.no_fd_export);
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+        return get_int(value, !fake_config.no_pools);
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
         return get_int(value, 0);
     default:

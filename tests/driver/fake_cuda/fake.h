@@ -92,10 +92,23 @@ bool fake_mapped_at(CUdeviceptr at, struct fake_span *mapping, struct fake_span 
 
 CUresult fake_check_block(CUdeviceptr at, size_t bytes);
 
+/* The live block of a pool that contains an address, or NULL; and whether memory of a pool is used
+ * that nobody was given. */
+struct fake_span *fake_pooled_at(CUdeviceptr at);
+CUresult fake_check_pooled(CUdeviceptr at, size_t bytes);
+
+/* The program waited for work: pools give back what is beyond their thresholds. */
+void fake_pools_settle(void);
+
+/* A stream for a call that a graph must not record: a misuse if it is being captured. */
+CUresult fake_check_uncaptured(CUstream stream, const char *call);
+
 /* For resets and reports. */
 void fake_mapped_clear(void);
 void fake_mapped_query(struct fake_cuda_usage *usage);
 void fake_regular_clear(void);
+void fake_pools_clear(void);
+void fake_pools_query(struct fake_cuda_usage *usage);
 void fake_regular_query(struct fake_cuda_usage *usage);
 void fake_memory_clear(void);
 void fake_memory_query(struct fake_cuda_usage *usage);

@@ -35,7 +35,7 @@ struct fake_cuda_config {
     size_t recommended;   /* as granularity */
     int version;          /* 12080 */
     CUresult init_result; /* of cuInit() */
-    bool no_virtual_memory, no_fd_export;
+    bool no_virtual_memory, no_fd_export, no_pools;
     bool no_host_ranges; /* how far pinned host memory goes is not told */
 };
 
@@ -59,6 +59,7 @@ FAKE_CUDA_API void fake_cuda_capture(CUstream stream, bool on);
 
 struct fake_cuda_usage {
     size_t ranges, handles, mappings, blocks, registrations, host_blocks, streams, events, modules;
+    size_t pools, pool_blocks;            /* the blocks: live */
     size_t bytes;                         /* of all devices */
     long retained[FAKE_CUDA_DEVICES_MAX]; /* times that a primary context was retained */
     size_t misuses;

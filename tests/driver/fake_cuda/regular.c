@@ -146,6 +146,8 @@ static CUresult describe(unsigned count, const CUpointer_attribute *attributes, 
         span = pinned = fake_span_at(&host_blocks, at);
     if (!span)
         span = fake_span_at(&blocks, at);
+    if (!span)
+        span = fake_pooled_at(at);
     struct fake_span mapped, reserved;
     const struct fake_span *range = span;
     if (!span && fake_mapped_at(at, &mapped, &reserved)) {
@@ -188,6 +190,8 @@ static CUresult find_range(CUdeviceptr *start, size_t *bytes, CUdeviceptr at)
 {
     struct fake_span mapped, reserved;
     const struct fake_span *span = fake_span_at(&blocks, at);
+    if (!span)
+        span = fake_pooled_at(at);
     if (!span && fake_mapped_at(at, &mapped, &reserved))
         span = &mapped;
     if (!span)
@@ -207,7 +211,7 @@ CUresult fake_check_block(CUdeviceptr at, size_t bytes)
     const struct fake_span *block = fake_span_at(&blocks, at);
     if (block && bytes > block->at + block->bytes - at)
         return fake_misuse(CUDA_ERROR_INVALID_VALUE, "used memory beyond a block");
-    return CUDA_SUCCESS;
+    return fake_check_pooled(at, bytes);
 }
 
 void fake_regular_clear(void)

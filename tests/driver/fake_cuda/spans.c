@@ -79,6 +79,7 @@ void fake_memory_clear(void)
 {
     fake_mapped_clear();
     fake_regular_clear();
+    fake_pools_clear();
     memset(used, 0, sizeof used);
 }
 
@@ -86,6 +87,7 @@ void fake_memory_query(struct fake_cuda_usage *usage)
 {
     fake_mapped_query(usage);
     fake_regular_query(usage);
+    fake_pools_query(usage);
     for (int i = 0; i < FAKE_CUDA_DEVICES_MAX; i++)
         usage->bytes += used[i];
 }

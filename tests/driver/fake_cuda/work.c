@@ -145,9 +145,25 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
     FAKE_CALL(cuStreamIsCapturing, capture_status(stream, status));
 }
 
+CUresult fake_check_uncaptured(CUstream stream, const char *call)
+{
+    CUresult result = check_stream(stream, call);
+    if (!result && (is_default(stream) ? captures > 0 : stream->capturing))
+        return fake_misuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "%s was captured", call);
+    return result;
+}
+
+/* What waits when it is done. */
+static CUresult waited(CUresult result)
+{
+    if (!result)
+        fake_pools_settle();
+    return result;
+}
+
 CUresult cuStreamSynchronize(CUstream stream)
 {
-    FAKE_CALL(cuStreamSynchronize, check_stream(stream, "cuStreamSynchronize"));
+    FAKE_CALL(cuStreamSynchronize, waited(check_stream(stream, "cuStreamSynchronize")));
 }
 
 /* Work is done when it is submitted, so there is nothing to wait for. */
@@ -162,7 +178,7 @@ static CUresult check_quiet(void)
 
 CUresult cuCtxSynchronize(void)
 {
-    FAKE_CALL(cuCtxSynchronize, check_quiet());
+    FAKE_CALL(cuCtxSynchronize, waited(check_quiet()));
 }
 
 static CUresult check_both(CUstream stream, CUevent event, const char *call)
@@ -227,7 +243,7 @@ CUresult cuEventQuery(CUevent event)
 
 CUresult cuEventSynchronize(CUevent event)
 {
-    FAKE_CALL(cuEventSynchronize, look_at(event, "cuEventSynchronize"));
+    FAKE_CALL(cuEventSynchronize, waited(look_at(event, "cuEventSynchronize")));
 }
 
 static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
