@@ -178,9 +178,10 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_tracking_print(raffia_resource_
  * RMM: `logging_resource_adaptor`; the rows are such that its replay benchmark and other tools read
  * them: a header `Thread,Time,Action,Pointer,Size,Stream`, then the kernel's thread id, the local
  * time as `HH:MM:SS.microseconds`, `allocate`, `allocate failure` or `free`, the address in hex or
- * `(nil)`, the size in bytes, and the stream in hex, `0` for the default one. A free
- * is written before upstream has the block, so that the order of rows is one that happened. Rows of
- * allocations in several threads may swap places with each other, as in RMM.
+ * `(nil)`, the size in bytes, and the stream in hex, `0` for the default one. The time zone is that
+ * of the first row of the process. Frees go to upstream one by one, each with its row, so that the
+ * order of rows is one that happened, and a free that upstream refused has none (RMM writes the row
+ * first). Rows of allocations in several threads may swap places with each other, as in RMM.
  *
  * @param upstream   where memory comes from
  * @param options    NULL = the file of `RMM_LOG_FILE`

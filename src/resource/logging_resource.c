@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "core/fault.h"
 #include "core/options.h"
+#include "core/process.h"
 #include "core/sys.h"
 #include "resource/adaptor.h"
 
@@ -25,7 +26,7 @@ struct logging_resource {
     raffia_row_sink sink;
     void *sink_context;
     bool auto_flush;
-    pthread_mutex_t lock; /* one row at a time */
+    pthread_mutex_t lock; /* one row at a time, and one free with its row */
     int file;             /* -1 with a sink */
     bool lost;            /* a row could not be written since the last flush */
     size_t held;          /* bytes in the buffer */
@@ -68,37 +69,60 @@ static void write_text(struct logging_resource *self, const char *text)
         write_out(self);
 }
 
-static void write_row(struct logging_resource *self, const char *action, const void *address,
-                      size_t bytes, raffia_stream stream)
+static long seconds_east; /* of UTC, where the machine is */
+
+/* The C library guards its time zones by a lock that a child inherits locked if another thread held
+ * it at the fork. So it is asked once, and a fork waits for the lock of the process. */
+static void ask_for_time_zone(void)
 {
-    char row[ROW_MAX], time_text[16], address_text[24] = "(nil)", stream_text[24] = "0";
-    struct timespec now;
+    const time_t now = time(NULL);
     struct tm local;
+    core_process_lock();
+    if (localtime_r(&now, &local))
+        seconds_east = local.tm_gmtoff;
+    core_process_unlock();
+}
+
+static void format_time(const struct timespec *now, size_t capacity, char text[static 1])
+{
+    static pthread_once_t asked = PTHREAD_ONCE_INIT;
+    pthread_once(&asked, ask_for_time_zone);
+    const long long local = (long long)now->tv_sec + seconds_east;
+    const unsigned second = (unsigned)(local % (24 * 60 * 60));
+    snprintf(text, capacity, "%02u:%02u:%02u.%06ld", second / 3600, second / 60 % 60, second % 60,
+             now->tv_nsec / 1000);
+}
+
+static void format_row(char row[static ROW_MAX], const char *action, const void *address,
+                       size_t bytes, raffia_stream stream)
+{
+    char time_text[24], address_text[24] = "(nil)", stream_text[24] = "0";
+    struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    localtime_r(&now.tv_sec, &local);
-    strftime(time_text, sizeof time_text, "%H:%M:%S", &local);
+    format_time(&now, sizeof time_text, time_text);
     if (address)
         snprintf(address_text, sizeof address_text, "0x%llx",
                  (unsigned long long)(uintptr_t)address);
     if (stream)
         snprintf(stream_text, sizeof stream_text, "0x%llx", (unsigned long long)(uintptr_t)stream);
-    snprintf(row, sizeof row, "%ld,%s.%06ld,%s,%s,%zu,%s\n", (long)syscall(SYS_gettid), time_text,
-             now.tv_nsec / 1000, action, address_text, bytes, stream_text);
-    pthread_mutex_lock(&self->lock);
-    write_text(self, row);
-    pthread_mutex_unlock(&self->lock);
+    snprintf(row, ROW_MAX, "%ld,%s,%s,%s,%zu,%s\n", (long)syscall(SYS_gettid), time_text, action,
+             address_text, bytes, stream_text);
 }
 
 static raffia_status logging_allocate(void *context, raffia_stream stream, size_t bytes,
                                       size_t alignment, void **address_p)
 {
     struct logging_resource *self = context;
+    char row[ROW_MAX];
     if (resource_is_inherited(&self->adaptor.base))
         return resource_refuse_inherited(&self->adaptor.base);
     raffia_status status =
         resource_adaptor_allocate(&self->adaptor, stream, bytes, alignment, address_p);
-    write_row(self, status ? "allocate failure" : "allocate", status ? NULL : *address_p, bytes,
-              stream);
+    format_row(row, status ? "allocate failure" : "allocate", status ? NULL : *address_p, bytes,
+               stream);
+    pthread_mutex_lock(&self->lock);
+    write_text(self, row);
+    pthread_mutex_unlock(&self->lock);
     if (!status && *address_p)
         resource_hold(&self->adaptor.base);
     return status;
@@ -108,14 +132,20 @@ static raffia_status logging_deallocate(void *context, raffia_stream stream, voi
                                         size_t bytes, size_t alignment)
 {
     struct logging_resource *self = context;
+    char row[ROW_MAX];
     if (resource_is_inherited(&self->adaptor.base))
         return RAFFIA_OK;
     raffia_status status = resource_claim(&self->adaptor.base, address);
     if (status)
         return status;
+    format_row(row, "free", address, bytes, stream);
+    /* Under the lock, or the block could be written as another thread's before it is free; and what
+     * was refused is not written at all. */
+    pthread_mutex_lock(&self->lock);
     status = resource_adaptor_deallocate(&self->adaptor, stream, address, bytes, alignment);
-    if (!status) /* what reads the rows would take the block for free */
-        write_row(self, "free", address, bytes, stream);
+    if (!status)
+        write_text(self, row);
+    pthread_mutex_unlock(&self->lock);
     return resource_settle(&self->adaptor.base, address, status);
 }
 

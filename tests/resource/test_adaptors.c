@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct users_resource users;
@@ -343,6 +344,42 @@ static void a10_logging_writes_no_row_for_a_refused_free(void **state)
     assert_int_equal(rows.count, 3);
     raffia_resource_release(logging);
     raffia_resource_release(device);
+}
+
+static unsigned time_zone_asked;
+
+/* In the place of the C library's, whose lock a child may inherit locked. */
+struct tm *localtime_r(const time_t *restrict time, struct tm *restrict local)
+{
+    time_zone_asked++;
+    return gmtime_r(time, local);
+}
+
+static void a10_logging_in_a_child_waits_for_no_thread_of_its_parent(void **state)
+{
+    (void)state;
+    struct rows rows = {0};
+    raffia_resource *logging;
+    const raffia_logging_options options = {
+        .struct_size = sizeof options, .sink = keep_row, .sink_context = &rows};
+    assert_ok(raffia_logging_resource_create(users_ref(&users), &options, &logging));
+    drop(logging, get(logging, 10), 10);
+    const unsigned before = time_zone_asked;
+    assert_int_equal(before, 1);
+    const pid_t child = fork();
+    if (child == 0) {
+        raffia_resource *own = NULL, *device = NULL;
+        void *block = NULL;
+        const bool done = !raffia_device_resource_create(NULL, &device) &&
+                          !raffia_logging_resource_create(raffia_ref(device), &options, &own) &&
+                          !raffia_allocate(raffia_ref(own), NULL, 10, 0, &block) &&
+                          !raffia_deallocate(raffia_ref(own), NULL, block, 10, 0);
+        _exit(!done || time_zone_asked != before);
+    }
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    raffia_resource_release(logging);
 }
 
 static void a10_logging_writes_a_file(void **state)
@@ -800,6 +837,7 @@ int main(void)
         TEST(a4_tracking_tells_two_adaptors_over_one_upstream_apart),
         TEST(a10_logging_writes_rmms_columns),
         TEST(a10_logging_writes_no_row_for_a_refused_free),
+        TEST(a10_logging_in_a_child_waits_for_no_thread_of_its_parent),
         TEST(a10_logging_writes_a_file),
         TEST(a10_aligned_asks_for_what_rmm_asks_for),
         TEST(a10_failure_callback_retries_out_of_memory_alone),
