@@ -5,8 +5,8 @@
 
 #define SLAB_RECORDS 64
 
-struct pool_slab {
-    struct pool_slab *next;
+struct pool_record_slab {
+    struct pool_record_slab *next;
     struct pool_pending records[SLAB_RECORDS];
 };
 
@@ -22,12 +22,12 @@ static bool add_slab(struct pool_order *order)
 {
     struct core_error_record before;
     core_error_save(&before);
-    struct pool_slab *slab = core_malloc(sizeof *slab);
+    struct pool_record_slab *slab = core_malloc(sizeof *slab);
     core_error_restore(&before);
     if (!slab)
         return false;
-    slab->next = order->slabs;
-    order->slabs = slab;
+    slab->next = order->record_slabs;
+    order->record_slabs = slab;
     for (size_t i = 0; i < SLAB_RECORDS; i++)
         put_spare(order, &slab->records[i]);
     return true;
@@ -35,9 +35,9 @@ static bool add_slab(struct pool_order *order)
 
 void pool_records_free(struct pool_order *order)
 {
-    while (order->slabs) {
-        struct pool_slab *slab = order->slabs;
-        order->slabs = slab->next;
+    while (order->record_slabs) {
+        struct pool_record_slab *slab = order->record_slabs;
+        order->record_slabs = slab->next;
         core_free(slab);
     }
 }
