@@ -267,6 +267,9 @@ void pool_streams_sweep(struct pool_order *order);
 /* For a pool of an asynchronous device without guards. OUT_OF_HOST_MEMORY. */
 raffia_status pool_order_create(struct raffia_pool *pool);
 
+/* As core_calloc(), for a call that can do without: the last error stays. */
+void *pool_order_calloc(size_t count, size_t size);
+
 /* Nothing is pending. Ignores a pool without order. */
 void pool_order_destroy(struct raffia_pool *pool);
 

@@ -20,10 +20,7 @@ static void put_spare(struct pool_order *order, struct pool_pending *pending)
 
 static bool add_slab(struct pool_order *order)
 {
-    struct core_error_record before;
-    core_error_save(&before);
-    struct pool_record_slab *slab = core_malloc(sizeof *slab);
-    core_error_restore(&before);
+    struct pool_record_slab *slab = pool_order_calloc(1, sizeof *slab);
     if (!slab)
         return false;
     slab->next = order->record_slabs;
@@ -54,12 +51,9 @@ static void insert(struct pool_order *order, struct pool_pending *pending)
 /* Without memory the buckets only get fuller. */
 static __attribute__((noinline)) void widen(struct pool_order *order)
 {
-    struct core_error_record before;
-    core_error_save(&before);
     const size_t old_buckets = order->table_size;
     struct pool_pending **old = order->table;
-    struct pool_pending **wider = core_calloc(2 * old_buckets, sizeof(struct pool_pending *));
-    core_error_restore(&before);
+    struct pool_pending **wider = pool_order_calloc(2 * old_buckets, sizeof(struct pool_pending *));
     if (!wider)
         return;
     order->table = wider;
