@@ -17,6 +17,15 @@ driver_stream make_busy_stream(void)
     return stream;
 }
 
+driver_event begin_behind(driver_stream keeper, driver_stream stream)
+{
+    driver_event gate;
+    assert_ok(sim_driver.event_create(0, &gate));
+    assert_ok(sim_driver.event_record(0, gate, keeper));
+    assert_ok(sim_driver.stream_wait_event(0, stream, gate));
+    return gate;
+}
+
 void drop_stream(driver_stream stream)
 {
     assert_ok(sim_stream_resume(0, stream));

@@ -10,6 +10,10 @@ driver_stream make_stream(void);
 /* A stream with work that does not begin until it is resumed. */
 driver_stream make_busy_stream(void);
 
+/* Keeps the stream's work from beginning, even once it is destroyed, until the keeper is resumed.
+ * The event is the caller's to destroy. */
+driver_event begin_behind(driver_stream keeper, driver_stream stream);
+
 /* Resumes the stream, has every pool record what is behind it, and ends it. */
 void drop_stream(driver_stream stream);
 

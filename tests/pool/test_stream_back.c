@@ -28,17 +28,6 @@ static void mark(raffia_pool *pool, driver_stream stream)
     assert_int_equal(sim_calls("event_record"), records + 1);
 }
 
-/* Keeps the stream's work from beginning, even once it is destroyed, until the keeper is resumed.
- */
-static driver_event begin_behind(driver_stream keeper, driver_stream stream)
-{
-    driver_event gate;
-    assert_ok(sim_driver.event_create(0, &gate));
-    assert_ok(sim_driver.event_record(0, gate, keeper));
-    assert_ok(sim_driver.stream_wait_event(0, stream, gate));
-    return gate;
-}
-
 /* ---- states --------------------------------------------------------------------------------- */
 
 static bool count_bytes(void *context, const raffia_block *block)

@@ -249,17 +249,6 @@ static void pools_that_are_asked_for_room_know_which_of_their_blocks_are_free(vo
 
 /* ---- the end of streams --------------------------------------------------------------------- */
 
-/* Keeps the stream's work from beginning, even once it is destroyed, until the keeper is resumed.
- */
-static driver_event begin_behind(driver_stream keeper, driver_stream stream)
-{
-    driver_event gate;
-    assert_ok(sim_driver.event_create(0, &gate));
-    assert_ok(sim_driver.event_record(0, gate, keeper));
-    assert_ok(sim_driver.stream_wait_event(0, stream, gate));
-    return gate;
-}
-
 static void a_retired_stream_is_marked_in_every_pool(void **state)
 {
     (void)state;
