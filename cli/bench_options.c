@@ -132,18 +132,13 @@ static void fill_in_defaults(struct bench_options *options)
 
 void bench_options_parse(const struct bench_command *command, int argc, char **argv, void *plan)
 {
+    const struct argp_option *named =
+        command->takes & BENCH_NEEDS_DEVICE ? needed_device_options : device_options;
     const struct argp own = {command->options, command->parse, NULL, NULL, NULL, NULL, NULL},
                       common = {common_options, parse_shared, NULL, NULL, NULL, NULL, NULL},
                       runs = {runs_options, parse_shared, NULL, NULL, NULL, NULL, NULL},
                       directory = {directory_options, parse_shared, NULL, NULL, NULL, NULL, NULL},
-                      device = {command->takes & BENCH_NEEDS_DEVICE ? needed_device_options
-                                                                    : device_options,
-                                parse_shared,
-                                NULL,
-                                NULL,
-                                NULL,
-                                NULL,
-                                NULL};
+                      device = {named, parse_shared, NULL, NULL, NULL, NULL, NULL};
     struct argp_child children[6] = {{&own, 0, NULL, 0}, {&common, 0, NULL, 0}};
     struct reading reading = {command, plan, 2};
     if (command->takes & BENCH_TAKES_RUNS)

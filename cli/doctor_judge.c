@@ -79,11 +79,11 @@ static uint64_t suggested_pages(const struct host_facts *facts, size_t page_size
     return pages ? pages : 1;
 }
 
-#define COUNT_TEXT_MAX 160
+#define COUNT_TEXT_MAX 192
 
-/* Where the number in the command comes from. */
-static const char *count_text(const struct host_facts *facts, const struct host_hugetlb_pool *pool,
-                              char text[static COUNT_TEXT_MAX])
+/* Says where the number in the command comes from. */
+static void explain_count(const struct host_facts *facts, const struct host_hugetlb_pool *pool,
+                          char text[static COUNT_TEXT_MAX])
 {
     (void)snprintf(
         text, COUNT_TEXT_MAX,
@@ -92,7 +92,6 @@ static const char *count_text(const struct host_facts *facts, const struct host_
         (unsigned long long)pool->total,
         (unsigned long long)suggested_pages(facts, pool->page_size), SUGGESTED_PERCENT,
         facts->memory.total == HOST_UNLIMITED ? "2 GiB, as the memory is unknown" : "the memory");
-    return text;
 }
 
 /* Says why, and the command that makes the pool larger. */
@@ -101,18 +100,16 @@ static void suggest_pool(const struct host_facts *facts, const struct host_huget
 {
     char count[COUNT_TEXT_MAX];
     uint64_t pages = pool->total + suggested_pages(facts, pool->page_size);
-    (void)count_text(facts, pool, count);
+    explain_count(facts, pool, count);
     if (pool->page_size >= GIB)
         SAY(finding->why,
             "%s %s Asking at run time is a matter of luck; booting with hugepagesz=1G "
-            "hugepages=%llu "
-            "is not.",
+            "hugepages=%llu is not.",
             why, count, (unsigned long long)pages);
     else
         SAY(finding->why,
             "%s %s Read the number back: the kernel may give fewer. A resident model wants 1.2 "
-            "times "
-            "its weights.",
+            "times its weights.",
             why, count);
     SAY(finding->fix,
         "echo %llu | sudo tee " HOST_HUGEPAGES_DIRECTORY "/hugepages-%zukB/nr_hugepages",

@@ -48,9 +48,10 @@ typedef enum raffia_pool_flags {
                                            blocks left whenever idle chunks are given back (by
                                            raffia_pool_trim() above all), and keeps small blocks of
                                            such sizes together at the low end, so that they hold
-                                           fewer chunks. Hints overrule it. Allocations then cost
-                                           some ns more, and those it places the time of one with a
-                                           hint. A fixed pool has no use for it and does without */
+                                           fewer chunks. Hints overrule it. Allocations and frees
+                                           then take some ns more, and those it places take as long
+                                           as one with a hint. A fixed pool has no use for it and
+                                           does without */
 } raffia_pool_flags;
 
 /** Most bytes of a pool's name. */
@@ -223,7 +224,9 @@ RAFFIA_API void raffia_pool_release(raffia_pool *pool);
  * @brief Allocates a block.
  *
  * It is as large as was asked for, in whole granules. In a pool with many thousands of blocks,
- * those of up to 64 granules may be larger by up to a quarter (slabs, docs/allocator.md).
+ * those of up to 64 granules may be larger by up to a quarter (slabs, docs/allocator.md); and by
+ * more, up to 64 granules, where nothing else is free.
+ *
  * @param pool      the pool
  * @param bytes     size; 0 gives a block of one granule
  * @param alignment a power of two up to the chunk size; 0 = the granule
@@ -279,8 +282,15 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_free(raffia_pool *pool, vo
  * the place, and last a wait of the caller, for such a mark or for the whole device. Memory that
  * the CPU fills (pinned memory) is handed out only when it is not in use any more, also on the same
  * stream. While the stream is being captured it gets no block that waits for a stream, be it its
- * own: only what is free, after growth or a wait of the caller if need be.
+ * own: only what is free, after growth or a wait of the caller if need be. A block that is handed
+ * out again may be larger than was asked for: by up to an eighth, and where nothing else is to be
+ * had, up to twice as large.
  *
+ * @param pool      the pool
+ * @param stream    in whose order; see above
+ * @param bytes     as for raffia_pool_alloc()
+ * @param alignment as for raffia_pool_alloc()
+ * @param address_p receives the address
  * @return as raffia_pool_alloc(); #RAFFIA_ERROR_INVALID_ARGUMENT for a stream on a device without
  *         streams, #RAFFIA_ERROR_DRIVER for one that the driver says it does not know,
  *         #RAFFIA_ERROR_BUSY with #RAFFIA_POOL_GUARD while the stream is being captured
@@ -303,6 +313,9 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_alloc_on(raffia_pool *pool
  * With #RAFFIA_POOL_GUARD it waits until the stream is there, to look at the guard, and answers
  * #RAFFIA_ERROR_BUSY while the stream is being captured.
  *
+ * @param pool    the pool
+ * @param stream  as for raffia_pool_alloc_on(); not destroyed yet
+ * @param address start of the block; NULL is a success
  * @return as raffia_pool_free(), and whatever the driver says of a stream that it does not know:
  * the block then stays live
  */
@@ -315,6 +328,7 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_free_on(raffia_pool *pool,
  * A remappable pool brings free chunks from elsewhere to the addresses behind the block, if they
  * are not taken and the limit leaves nothing else. A small block in a slab keeps its slot when it
  * shrinks, and cannot outgrow it.
+ *
  * @param pool    the pool
  * @param address start of the block
  * @param bytes   its new size; 0 leaves one granule
@@ -350,6 +364,7 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_pool_walk(raffia_pool *pool,
  * pool knows that the stream has got there. Of a stream other than the default one it can know that
  * only from the stream's next call, or from raffia_stream_retire(), however long the stream has
  * been idle: this call leaves word, and a later one gives the chunk back.
+ *
  * @param pool       the pool
  * @param keep_bytes stop when no more than this is mapped
  * @param released_p receives the bytes given back; may be NULL

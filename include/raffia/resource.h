@@ -225,7 +225,14 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_deallocate(raffia_resource_ref 
                                                             size_t bytes, size_t alignment);
 
 /**
- * @brief Changes the size of a block without moving it; @p bytes is what it had until now.
+ * @brief Changes the size of a block without moving it.
+ *
+ * @param ref       the resource that allocated it, or an equal one
+ * @param stream    in whose order; NULL = the device's default stream
+ * @param address   start of the block
+ * @param bytes     its size until now, as for raffia_deallocate()
+ * @param new_bytes its new size
+ * @param alignment as it was asked for; 0 = #RAFFIA_DEFAULT_ALIGNMENT
  * @return #RAFFIA_ERROR_OUT_OF_MEMORY if there is no room behind it, #RAFFIA_ERROR_UNSUPPORTED if
  *         the resource cannot, #RAFFIA_ERROR_BAD_ADDRESS and #RAFFIA_ERROR_INVALID_ARGUMENT as
  *         raffia_deallocate(); the block is then as before. On success the block is freed with its

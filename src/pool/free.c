@@ -85,8 +85,9 @@ static inline __attribute__((always_inline)) bool free_held(struct raffia_pool *
     return freed;
 }
 
-/* Of a pool with guards or a history. False where there is a guard to be looked at. */
-static __attribute__((noinline)) bool remember(struct raffia_pool *pool, const void *address)
+/* Of a pool with guards or a history, which is told of the free. False where there is a guard to be
+ * looked at, which is not done here. */
+static __attribute__((noinline)) bool tell_history(struct raffia_pool *pool, const void *address)
 {
     if (pool->history)
         pool_history_gone(pool, address);
@@ -97,7 +98,7 @@ static __attribute__((noinline)) bool remember(struct raffia_pool *pool, const v
 bool pool_give_mapped(raffia_pool *pool, const void *address)
 {
     bool last = false;
-    if (pool_is_inherited(pool) || (pool->long_way && !remember(pool, address)))
+    if (pool_is_inherited(pool) || (pool->long_way && !tell_history(pool, address)))
         return false;
     const bool freed = free_held(pool, address, 0, false, &last);
     assert(!last);

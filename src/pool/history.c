@@ -87,7 +87,7 @@ void pool_history_look(struct pool_history *history)
     }
     for (unsigned class = 0; class < POOL_HISTORY_CLASSES; class ++)
         judge(history, class, kept[class]);
-    atomic_store_explicit(&history->unlooked, 0, memory_order_relaxed);
+    atomic_store_explicit(&history->placed_since, 0, memory_order_relaxed);
     atomic_flag_clear_explicit(&history->looking, memory_order_release);
 }
 
@@ -105,7 +105,7 @@ enum space_placement pool_history_placement(const struct raffia_pool *pool, size
     const struct pool_history *history = pool->history;
     if (bytes > history->most_bytes ||
         atomic_load_explicit(&history->brief[class_of(bytes)], memory_order_relaxed) ||
-        atomic_load_explicit(&history->unlooked, memory_order_relaxed) >= PLACED_PER_LOOK ||
+        atomic_load_explicit(&history->placed_since, memory_order_relaxed) >= PLACED_PER_LOOK ||
         pool_arenas_of(pool))
         return SPACE_PLACE_ANY;
     return SPACE_PLACE_LOW;
@@ -121,7 +121,7 @@ void pool_history_born(struct raffia_pool *pool, const struct space_request *req
         return;
     if (request->placement == SPACE_PLACE_LOW) {
         atomic_fetch_add_explicit(&history->placed, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&history->unlooked, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&history->placed_since, 1, memory_order_relaxed);
     }
     const uint64_t place = place_of(history, block->offset);
     _Atomic uint64_t *slot = sample_of(history, place);

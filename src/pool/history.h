@@ -22,7 +22,7 @@
 struct pool_history {
     size_t most_bytes; /* larger blocks are neither followed nor placed */
     unsigned granule_shift;
-    atomic_uint unlooked;                           /* blocks placed since the last look */
+    atomic_uint placed_since;                       /* blocks placed since the last look */
     atomic_ullong placed;                           /* blocks placed in all */
     atomic_flag looking;                            /* guards kept and seen */
     atomic_uchar brief[POOL_HISTORY_CLASSES];       /* 1: few of its blocks survive a look */
@@ -47,10 +47,11 @@ size_t pool_history_brief_classes(const struct pool_history *history);
 /* No lock held, here and below. Where a block of a size should go. */
 enum space_placement pool_history_placement(const struct raffia_pool *pool, size_t bytes);
 
-/* A block was handed out for a request that has its placement from here, or is about to be freed.
- */
+/* A block was handed out for a request that has its placement from here. */
 void pool_history_born(struct raffia_pool *pool, const struct space_request *request,
                        const struct space_block *block);
+
+/* Somebody is about to free what is at the address, which need not be a block. */
 void pool_history_gone(struct raffia_pool *pool, const void *address);
 
 #endif

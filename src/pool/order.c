@@ -25,6 +25,15 @@ raffia_status pool_order_create(struct raffia_pool *pool)
     return RAFFIA_OK;
 }
 
+void *pool_order_calloc(size_t count, size_t size)
+{
+    struct core_error_record before;
+    core_error_save(&before);
+    void *memory = core_calloc(count, size);
+    core_error_restore(&before);
+    return memory;
+}
+
 static void free_batches(struct pool_batch *batch)
 {
     while (batch) {

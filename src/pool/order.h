@@ -119,7 +119,7 @@ struct pool_stream {
     struct pool_pending *classes[POOL_ORDER_CLASSES]; /* waiting blocks, the last freed first */
 };
 
-struct pool_slab;
+struct pool_record_slab;
 
 struct pool_order {
     bool by_event; /* nothing is handed out before its batch passed (DRIVER_REUSE_BY_EVENT) */
@@ -130,11 +130,11 @@ struct pool_order {
     struct pool_stream *streams; /* all of them */
     struct pool_stream *last;    /* the one that was looked up last */
     size_t stream_count;
-    struct pool_batch *spare_batches; /* by `next` */
-    struct pool_pending *spares;      /* by `next` */
-    struct pool_slab *slabs;
-    struct pool_pending **table; /* all records that are no spares, by offset */
-    size_t table_size;           /* in buckets, a power of two */
+    struct pool_batch *spare_batches;      /* by `next` */
+    struct pool_pending *spares;           /* by `next` */
+    struct pool_record_slab *record_slabs; /* what the records lie in */
+    struct pool_pending **table;           /* all records that are no spares, by offset */
+    size_t table_size;                     /* in buckets, a power of two */
     size_t record_count;
     atomic_size_t taken_count; /* those that are TAKEN. Changed under the pool lock, looked at
                                   without it as well */
@@ -266,6 +266,9 @@ void pool_streams_sweep(struct pool_order *order);
 
 /* For a pool of an asynchronous device without guards. OUT_OF_HOST_MEMORY. */
 raffia_status pool_order_create(struct raffia_pool *pool);
+
+/* As core_calloc(), for a call that can do without: the last error stays. */
+void *pool_order_calloc(size_t count, size_t size);
 
 /* Nothing is pending. Ignores a pool without order. */
 void pool_order_destroy(struct raffia_pool *pool);

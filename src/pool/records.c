@@ -5,8 +5,8 @@
 
 #define SLAB_RECORDS 64
 
-struct pool_slab {
-    struct pool_slab *next;
+struct pool_record_slab {
+    struct pool_record_slab *next;
     struct pool_pending records[SLAB_RECORDS];
 };
 
@@ -20,14 +20,11 @@ static void put_spare(struct pool_order *order, struct pool_pending *pending)
 
 static bool add_slab(struct pool_order *order)
 {
-    struct core_error_record before;
-    core_error_save(&before);
-    struct pool_slab *slab = core_malloc(sizeof *slab);
-    core_error_restore(&before);
+    struct pool_record_slab *slab = pool_order_calloc(1, sizeof *slab);
     if (!slab)
         return false;
-    slab->next = order->slabs;
-    order->slabs = slab;
+    slab->next = order->record_slabs;
+    order->record_slabs = slab;
     for (size_t i = 0; i < SLAB_RECORDS; i++)
         put_spare(order, &slab->records[i]);
     return true;
@@ -35,9 +32,9 @@ static bool add_slab(struct pool_order *order)
 
 void pool_records_free(struct pool_order *order)
 {
-    while (order->slabs) {
-        struct pool_slab *slab = order->slabs;
-        order->slabs = slab->next;
+    while (order->record_slabs) {
+        struct pool_record_slab *slab = order->record_slabs;
+        order->record_slabs = slab->next;
         core_free(slab);
     }
 }
@@ -54,12 +51,9 @@ static void insert(struct pool_order *order, struct pool_pending *pending)
 /* Without memory the buckets only get fuller. */
 static __attribute__((noinline)) void widen(struct pool_order *order)
 {
-    struct core_error_record before;
-    core_error_save(&before);
     const size_t old_buckets = order->table_size;
     struct pool_pending **old = order->table;
-    struct pool_pending **wider = core_calloc(2 * old_buckets, sizeof(struct pool_pending *));
-    core_error_restore(&before);
+    struct pool_pending **wider = pool_order_calloc(2 * old_buckets, sizeof(struct pool_pending *));
     if (!wider)
         return;
     order->table = wider;

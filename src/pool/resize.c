@@ -12,11 +12,10 @@ static void count_resize(struct raffia_pool *pool, size_t old_bytes, size_t new_
     pool->peak_in_use_bytes = core_max(pool->peak_in_use_bytes, pool->in_use_bytes);
 }
 
-/* What became of one try. */
+/* What is asked, and what became of one try. Sizes include the guard. */
 struct resizing {
-    size_t
-        requested; /* what it is taken for, 0 going for all; and what it shall be: guard included */
-    size_t bytes;
+    size_t requested; /* the size it is taken for; 0 goes for all */
+    size_t bytes;     /* the size it shall have */
     bool found;
     bool hopeless;            /* it cannot grow, whatever is gathered or mapped */
     struct space_block block; /* as it was before */

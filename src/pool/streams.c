@@ -28,15 +28,6 @@ struct pool_stream *pool_streams_first(struct raffia_pool *pool)
     return first;
 }
 
-static void *allocate(size_t bytes)
-{
-    struct core_error_record before;
-    core_error_save(&before);
-    void *record = core_calloc(1, bytes);
-    core_error_restore(&before);
-    return record;
-}
-
 /* What had the handle that a new stream has now was destroyed. */
 static void retire_namesakes(struct pool_order *order, driver_stream handle)
 {
@@ -48,7 +39,7 @@ static void retire_namesakes(struct pool_order *order, driver_stream handle)
 static struct pool_stream *add(struct pool_order *order, uint64_t id, driver_stream handle)
 {
     struct pool_stream **bucket = bucket_of(order, id);
-    struct pool_stream *stream = allocate(sizeof *stream);
+    struct pool_stream *stream = pool_order_calloc(1, sizeof *stream);
     if (!stream)
         return NULL;
     retire_namesakes(order, handle);
@@ -80,7 +71,7 @@ struct pool_batch *pool_new_batch(struct pool_order *order, struct pool_stream *
     if (batch)
         order->spare_batches = batch->next;
     else
-        batch = allocate(sizeof *batch);
+        batch = pool_order_calloc(1, sizeof *batch);
     if (!batch)
         return NULL;
     *batch = (struct pool_batch){.stream = stream, .born = ++order->births};

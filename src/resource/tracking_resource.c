@@ -111,7 +111,6 @@ static void put_back(struct tracking_resource *self, const struct resource_block
     core_error_restore(&cause);
 }
 
-/* Off the record before upstream has the block: another thread may get its address at once. */
 /* Takes the block off the record if it is of that size. */
 static raffia_status take_out(struct tracking_resource *self, const void *address, size_t bytes,
                               struct resource_block *block)
@@ -134,6 +133,7 @@ static raffia_status take_out(struct tracking_resource *self, const void *addres
                       address);
 }
 
+/* Off the record before upstream has the block: another thread may get its address at once. */
 static raffia_status tracking_deallocate(void *context, raffia_stream stream, void *address,
                                          size_t bytes, size_t alignment)
 {

@@ -3,8 +3,9 @@
  * docs/allocator.md says why it is built like this, and what each piece costs.
  *
  * Everything is counted in granules ("units"), in 32 bits. A record describes a part of the range:
- * a block, a stretch of free space, or an absent part. Together, in order of offset, the records
- * cover the range without a gap, so the neighbours of a record touch it.
+ * a block, a stretch of free space, an absent part, or a slab with small blocks in it (slab.h).
+ * Together, in order of offset, the records cover the range without a gap, so the neighbours of a
+ * record touch it.
  *
  * A free record is in the ring of its *cell*: 4 size classes an octave times 8 zones (eighths of
  * the range). A bit for each cell says whether its ring is empty.
@@ -75,7 +76,9 @@ struct space_record {
                        a block is freed: old handles turn stale */
 };
 
-/* Sizes up to 64 units. */
+/* ---- slabs (slab.h) ------------------------------------------------------------------------- */
+
+/* Classes of slots, up to 64 units; there is none of class 0. */
 #define SPACE_SLAB_CLASSES 21u
 
 struct space_slab;
@@ -87,16 +90,18 @@ struct space_slab_class {
 };
 
 struct space_slabs {
-    struct space_slab **table; /* by offset */
-    uint32_t end_unit;         /* there are none at or behind this unit */
-    uint32_t count, empty;
-    uint32_t births;
-    bool allowed;
+    struct space_slab **table;       /* by offset */
+    uint32_t end_unit;               /* there are none at or behind this unit */
+    uint32_t count, empty;           /* all, and those without blocks */
+    uint32_t births;                 /* slabs ever made */
+    bool allowed;                    /* granule and range are such that there may be some */
     uint64_t slot_units, used_units; /* in all slots, and in those that are taken */
     size_t most_bytes;               /* larger blocks are not for them; 0: there are none yet */
-    size_t blocks;
+    size_t blocks;                   /* in all of them */
     struct space_slab_class classes[SPACE_SLAB_CLASSES];
 };
+
+/* ---- the space ------------------------------------------------------------------------------ */
 
 struct space {
     uint64_t *words;    /* heads of rings and records, by link */
@@ -114,7 +119,7 @@ struct space {
     uint64_t free_units, present_units;
     uint64_t slack_bytes; /* of held blocks */
     uint64_t cached_units;
-    size_t blocks;
+    size_t blocks; /* those in slabs are not counted */
     uint64_t pending_units;
 
     uint64_t cells[SPACE_CELL_WORDS]; /* a bit for each cell: its ring is not empty */

@@ -49,7 +49,8 @@ static bool contains(const struct space *space, space_link link, uint32_t unit)
     return unit - space_at(space, link)->offset < space_at(space, link)->units;
 }
 
-/* A block or a slab that is alive is in the list; and records next to it. */
+/* A block or a slab keeps its record as long as it is there, and a handle tells whether it still
+ * is: so the finger points at one of those. */
 static bool is_lasting(const struct space *space, space_link link)
 {
     const enum space_state state = space_state_of(space_at(space, link));

@@ -4,7 +4,7 @@
  * A slab is a part of the range, a record like any other, of SPACE_SLAB_UNITS and aligned to as
  * much. What is in its slots is told by a tag each, which lie apart with the slab's own few words:
  * taking a slot touches two lines, and four bytes take the place of a record with its table entry.
- * Slots that are free count as free space, though no larger block can lie there.
+ * Slots that are free count as free space, though only a small block can lie there.
  *
  * Slots come in classes, 4 an octave as those of free stretches, but rounded up: at most a quarter
  * is lost to rounding. A slab without blocks goes back, unless it is the last of its class that has
@@ -24,21 +24,22 @@
 #define SPACE_SLAB_SHIFT 8u
 #define SPACE_SLAB_UNITS (1u << SPACE_SLAB_SHIFT)
 
-/* Ranges of fewer slabs have none: they would be all that there is. */
+/* Ranges with room for fewer slabs have none: they would be all that there is. */
 #define SPACE_SLABS_IN_RANGE 256u
 
+/* Books with room for fewer records have none. */
 #define SPACE_SLAB_RECORDS 32768u
 
-/* What lies free in slots may be one part in so many of what is present, and one in so many of what
- * is taken in slots. */
+/* What lies free in slots may be at most one part in so many of what is present, and beside that
+ * one in so many of what is taken in slots. */
 #define SPACE_SLABS_SPARE_SHARE 128u
 #define SPACE_SLABS_SPARE_SLOTS 8u
 
 /* Larger granules are not small, and what is lost in a slot would not fit into its tag. */
 #define SPACE_SLAB_GRANULE_MAX ((size_t)1024)
 
-/* Of a slot, as a record's: the generation on top, then the slack of a block or, of a free slot,
- * the next one that is free; then the state. */
+/* The tag of a slot: on top its generation, then the slack of a block or, of a free slot, the next
+ * one that is free, and in the low bits the state. */
 #define SLOT_SLACK_SHIFT      2u
 #define SLOT_GENERATION_SHIFT 18u
 #define SLOT_STATE_MASK       3u
@@ -59,10 +60,11 @@ struct space_slab {
 _Static_assert(SPACE_SLAB_UNITS < SLOT_NONE, "slots are named in 16 bits");
 _Static_assert(SPACE_STATES - 1 <= SLOT_STATE_MASK, "all states fit");
 
-/* Names a slot among the handles of blocks: those of records have no such bit. */
-#define SLOT_HANDLE           ((space_handle)1 << 63)
-#define SLOT_HANDLE_INDEX     32u
-#define SLOT_HANDLE_GENERATED 40u
+/* The handle of a slot: this bit, which those of records do not have, then the generation, the slot
+ * and the link of the slab's record. */
+#define SLOT_HANDLE                  ((space_handle)1 << 63)
+#define SLOT_HANDLE_SLOT_SHIFT       32u
+#define SLOT_HANDLE_GENERATION_SHIFT 40u
 
 /* The class of blocks of so many units: that of the next larger size if none is as large. */
 static inline uint32_t space_slab_class_of(uint32_t units)
@@ -110,13 +112,13 @@ static inline uint32_t space_slot_unit(const struct space_slab *slab, uint32_t s
 static inline space_handle space_slot_handle(const struct space_slab *slab, uint32_t slot)
 {
     const uint64_t generation = slab->tags[slot] >> SLOT_GENERATION_SHIFT;
-    return SLOT_HANDLE | generation << SLOT_HANDLE_GENERATED | (uint64_t)slot << SLOT_HANDLE_INDEX |
-           slab->link;
+    return SLOT_HANDLE | generation << SLOT_HANDLE_GENERATION_SHIFT |
+           (uint64_t)slot << SLOT_HANDLE_SLOT_SHIFT | slab->link;
 }
 
 static inline uint32_t space_handle_slot(space_handle handle)
 {
-    return (uint32_t)(handle >> SLOT_HANDLE_INDEX) & (SPACE_SLAB_UNITS - 1);
+    return (uint32_t)(handle >> SLOT_HANDLE_SLOT_SHIFT) & (SPACE_SLAB_UNITS - 1);
 }
 
 /* ---- slabs.c -------------------------------------------------------------------------------- */
@@ -134,7 +136,8 @@ struct space_slab *space_slab_for(struct space *space, uint32_t class) __attribu
 /* The same of any class from this one on, without making one. */
 struct space_slab *space_slab_above(const struct space *space, uint32_t class);
 
-/* The slab has its last slot taken; it has one again; or none is taken any more. */
+/* To be called when the last free slot of a slab was taken; when it has a free one again; and when
+ * it has no block any more, after which it may be gone. */
 void space_slab_filled(struct space *space, struct space_slab *slab);
 void space_slab_reopened(struct space *space, struct space_slab *slab);
 void space_slab_emptied(struct space *space, struct space_slab *slab) __attribute__((cold));
@@ -148,7 +151,7 @@ static inline void space_drain(struct space *space)
         space_drain_slabs(space);
 }
 
-/* The slot that a handle names, or NULL if it is stale or was never one. */
+/* The slab with the slot that a handle names; NULL if the handle is stale or was never one. */
 struct space_slab *space_slab_of_handle(const struct space *space, space_handle handle,
                                         uint32_t *slot_p);
 

@@ -114,7 +114,7 @@ static struct space_slab *new_slab(struct space *space, uint32_t class)
     return slab;
 }
 
-/* Has the slab, which has its place, among those of the space. */
+/* Puts a slab that has its place among those of the space. */
 static void arrive(struct space *space, struct space_slab *slab)
 {
     *entry_of(space, slab) = slab;

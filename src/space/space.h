@@ -41,7 +41,7 @@ struct space_options {
 enum space_placement {
     SPACE_PLACE_ANY = 0, /* where it hurts the least; at the start of the stretch it is cut from */
     SPACE_PLACE_LOW,     /* lowest offset there is: long-lived blocks */
-    SPACE_PLACE_HIGH,    /* highest offset there is: short-lived blocks */
+    SPACE_PLACE_HIGH,    /* highest offset there is: for comparison, no pool asks for it */
 };
 
 struct space_request {
@@ -129,7 +129,8 @@ raffia_status space_containing(struct space *space, size_t offset, struct space_
 
 /* Grows into the free space behind the block, or gives the tail back. OUT_OF_MEMORY if there is not
  * enough behind it; the block is then unchanged. Giving back may need a record: OUT_OF_HOST_MEMORY,
- * and the block is unchanged. The handle stays valid. */
+ * and the block is unchanged. The handle stays valid. A block in a slab keeps its slot: it gives
+ * nothing back, and OUT_OF_MEMORY is what does not fit into that. */
 raffia_status space_resize(struct space *space, space_handle handle, size_t bytes);
 
 /* Changes the state of a block to anything but SPACE_FREE. */
@@ -150,7 +151,7 @@ raffia_status space_prepare_absorb(struct space *space, const struct space *othe
  * space_containing(). */
 void space_absorb(struct space *space, struct space *other);
 
-/* Linear in the stretches of the largest size class. */
+/* Linear in the stretches of the largest size class. Slabs without blocks are given back first. */
 void space_query(struct space *space, struct space_stats *stats);
 
 /* Whether all of [offset, offset + bytes) is present and free; no bytes always are. Takes as long

@@ -25,6 +25,13 @@ int set_up_device(void **state)
     return 0;
 }
 
+int set_up_plain_device(void **state)
+{
+    (void)state;
+    fresh_device(&(struct sim_config){.synchronous = true});
+    return 0;
+}
+
 struct pool_plan small_plan(void)
 {
     return (struct pool_plan){
@@ -52,21 +59,23 @@ raffia_pool *make_pool(const struct pool_plan *plan)
     return pool;
 }
 
-raffia_pool *make_pool_of(size_t initial_bytes, size_t maximum_bytes)
+static raffia_pool *make_flagged_pool(size_t initial_bytes, size_t maximum_bytes, unsigned flags)
 {
     struct pool_plan plan = small_plan();
     plan.initial_bytes = initial_bytes;
     plan.maximum_bytes = maximum_bytes;
+    plan.flags = flags;
     return make_pool(&plan);
+}
+
+raffia_pool *make_pool_of(size_t initial_bytes, size_t maximum_bytes)
+{
+    return make_flagged_pool(initial_bytes, maximum_bytes, 0);
 }
 
 raffia_pool *make_adaptive_pool_of(size_t initial_bytes, size_t maximum_bytes)
 {
-    struct pool_plan plan = small_plan();
-    plan.initial_bytes = initial_bytes;
-    plan.maximum_bytes = maximum_bytes;
-    plan.flags = RAFFIA_POOL_ADAPTIVE;
-    return make_pool(&plan);
+    return make_flagged_pool(initial_bytes, maximum_bytes, RAFFIA_POOL_ADAPTIVE);
 }
 
 void *must_alloc(raffia_pool *pool, size_t bytes)
@@ -87,6 +96,25 @@ raffia_pool_stats stats_of(raffia_pool *pool)
     raffia_pool_stats stats;
     assert_ok(raffia_pool_query(pool, &stats));
     return stats;
+}
+
+struct two_gaps make_two_gaps(raffia_pool *pool, size_t bytes)
+{
+    struct two_gaps gaps = {.pool = pool};
+    gaps.low = must_alloc(pool, TEST_CHUNK / 2);
+    gaps.wall = must_alloc(pool, TEST_GRANULE);
+    gaps.high = must_alloc(pool, bytes);
+    gaps.rest = must_alloc(pool, stats_of(pool).free_bytes);
+    must_free(pool, gaps.low);
+    must_free(pool, gaps.high);
+    return gaps;
+}
+
+void drop_two_gaps(const struct two_gaps *gaps)
+{
+    must_free(gaps->pool, gaps->wall);
+    must_free(gaps->pool, gaps->rest);
+    drop_pool(gaps->pool);
 }
 
 void drop_pool(raffia_pool *pool)

@@ -20,14 +20,6 @@
 /* What a pool of the fixture leases at a time. */
 #define LEASE (TEST_MAXIMUM / 32)
 
-/* Without streams: pools with their order have no arenas. */
-static int set_up_plain_device(void **state)
-{
-    (void)state;
-    fresh_device(&(struct sim_config){.synchronous = true});
-    return 0;
-}
-
 static void take_seat(raffia_pool *pool)
 {
     for (int i = 0; i < MEETINGS; i++)

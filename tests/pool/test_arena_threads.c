@@ -15,13 +15,6 @@
 #define SEAT_MEETINGS 8
 #define HOP_MEETINGS  256
 
-static int set_up_plain_device(void **state)
-{
-    (void)state;
-    fresh_device(&(struct sim_config){.synchronous = true});
-    return 0;
-}
-
 /* The thread moves on to the next arena. */
 static void hop(raffia_pool *pool)
 {

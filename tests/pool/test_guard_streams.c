@@ -1,5 +1,6 @@
 /* Guards on a device with streams: written ahead of the work, looked at behind it (SPEC B9). */
 #include "pool/pool_fixture.h"
+#include "pool/stream_fixture.h"
 #include "support/cmocka.h"
 #include "support/fault_loop.h"
 
@@ -51,20 +52,6 @@ static raffia_pool *make_guarded(void)
     plan.initial_bytes = TEST_CHUNK;
     plan.flags = RAFFIA_POOL_GUARD;
     return make_pool(&plan);
-}
-
-static driver_stream make_stream(void)
-{
-    driver_stream stream;
-    assert_ok(sim_driver.stream_create(0, &stream));
-    return stream;
-}
-
-static void *must_alloc_on(raffia_pool *pool, driver_stream stream, size_t bytes)
-{
-    void *block = NULL;
-    assert_ok(raffia_pool_alloc_on(pool, stream, bytes, 0, &block));
-    return block;
 }
 
 /* Overwrites what the next block will be with something that is no guard. */

@@ -11,31 +11,23 @@ static char *hinted(raffia_pool *pool, unsigned hints)
     return address;
 }
 
-/* A stretch of just the right size lies high, and a longer one low. */
 static void b15_long_lived_blocks_are_low_and_short_lived_ones_where_they_fit(void **state)
 {
     (void)state;
     for (int adaptive = 0; adaptive < 2; adaptive++) {
         raffia_pool *pool = adaptive ? make_adaptive_pool_of(TEST_CHUNK, TEST_CHUNK)
                                      : make_pool_of(TEST_CHUNK, TEST_CHUNK);
-        char *low = must_alloc(pool, TEST_CHUNK - 2 * TEST_PAGE);
-        void *wall = must_alloc(pool, TEST_GRANULE);
-        char *high = must_alloc(pool, TEST_PAGE);
-        void *rest = must_alloc(pool, stats_of(pool).free_bytes);
-        must_free(pool, low);
-        must_free(pool, high);
+        const struct two_gaps gaps = make_two_gaps(pool, TEST_PAGE);
         char *brief = hinted(pool, RAFFIA_HINT_SHORT_LIVED);
-        assert_ptr_equal(brief, high);
+        assert_ptr_equal(brief, gaps.high);
         must_free(pool, brief);
         char *stays = hinted(pool, RAFFIA_HINT_LONG_LIVED);
-        assert_ptr_equal(stays, low);
+        assert_ptr_equal(stays, gaps.low);
         char *grows = hinted(pool, RAFFIA_HINT_WILL_GROW | RAFFIA_HINT_SHORT_LIVED);
-        assert_ptr_equal(grows, low + TEST_PAGE);
+        assert_ptr_equal(grows, gaps.low + TEST_PAGE);
         must_free(pool, stays);
         must_free(pool, grows);
-        must_free(pool, wall);
-        must_free(pool, rest);
-        drop_pool(pool);
+        drop_two_gaps(&gaps);
     }
 }
 
@@ -43,11 +35,15 @@ static void b15_long_lived_blocks_are_low_and_short_lived_ones_where_they_fit(vo
 static void hints_about_pages_place_nothing(void **state)
 {
     (void)state;
+    const unsigned hints[] = {RAFFIA_HINT_HUGE, RAFFIA_HINT_REGULAR};
     raffia_pool *pool = make_pool_of(TEST_CHUNK, TEST_CHUNK);
-    char *any = hinted(pool, RAFFIA_HINT_REGULAR);
-    assert_ok(raffia_pool_resize(pool, any, 2 * TEST_PAGE));
-    must_free(pool, any);
-    drop_pool(pool);
+    const struct two_gaps gaps = make_two_gaps(pool, TEST_PAGE);
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
+        char *any = hinted(pool, hints[i]);
+        assert_ptr_equal(any, gaps.high);
+        must_free(pool, any);
+    }
+    drop_two_gaps(&gaps);
 }
 
 static void a_hinted_block_makes_the_pool_grow_like_any_other(void **state)

@@ -51,26 +51,17 @@ static void live_long(raffia_pool *pool, size_t bytes, size_t rounds)
     }
 }
 
-/* A stretch of just the right size lies high, and a longer one low: any block takes the first, one
- * that is kept together with others the second. */
 static void b16_what_nothing_is_known_of_goes_low(void **state)
 {
     (void)state;
     for (int adaptive = 0; adaptive < 2; adaptive++) {
         raffia_pool *pool = adaptive ? make_adaptive_pool_of(TEST_CHUNK, TEST_CHUNK)
                                      : make_pool_of(TEST_CHUNK, TEST_CHUNK);
-        char *low = must_alloc(pool, TEST_CHUNK / 2);
-        void *wall = must_alloc(pool, TEST_GRANULE);
-        char *high = must_alloc(pool, 4096);
-        void *rest = must_alloc(pool, stats_of(pool).free_bytes);
-        must_free(pool, low);
-        must_free(pool, high);
-        char *block = must_alloc(pool, 4096);
-        assert_ptr_equal(block, adaptive ? low : high);
+        const struct two_gaps gaps = make_two_gaps(pool, 4096);
+        void *block = must_alloc(pool, 4096);
+        assert_ptr_equal(block, adaptive ? gaps.low : gaps.high);
         must_free(pool, block);
-        must_free(pool, wall);
-        must_free(pool, rest);
-        drop_pool(pool);
+        drop_two_gaps(&gaps);
     }
 }
 
@@ -351,13 +342,6 @@ static void nothing_is_left_of_it(void **state)
     must_free(pool, block); /* the last one takes the pool with it */
     assert_int_equal(core_memory_live(), memory);
     assert_true(sim_is_idle());
-}
-
-static int set_up_plain_device(void **state)
-{
-    (void)state;
-    fresh_device(&(struct sim_config){.synchronous = true});
-    return 0;
 }
 
 int main(void)

@@ -3,46 +3,12 @@
 #include "core/fault.h"
 #include "pool/order.h"
 #include "pool/pool_fixture.h"
+#include "pool/stream_fixture.h"
 #include "support/cmocka.h"
 
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
-
-static driver_stream make_stream(void)
-{
-    driver_stream stream;
-    assert_ok(sim_driver.stream_create(0, &stream));
-    return stream;
-}
-
-static driver_stream make_busy_stream(void)
-{
-    driver_stream stream = make_stream();
-    assert_ok(sim_stream_hold(0, stream));
-    assert_ok(sim_stream_delay(0, stream, 1));
-    return stream;
-}
-
-static void drop_stream(driver_stream stream)
-{
-    assert_ok(sim_stream_resume(0, stream));
-    assert_ok(raffia_stream_retire("sim:0", stream));
-    assert_ok(sim_driver.stream_wait(0, stream));
-    assert_ok(sim_driver.stream_destroy(0, stream));
-}
-
-static void *must_alloc_on(raffia_pool *pool, driver_stream stream, size_t bytes)
-{
-    void *block = NULL;
-    assert_ok(raffia_pool_alloc_on(pool, stream, bytes, 0, &block));
-    return block;
-}
-
-static void must_free_on(raffia_pool *pool, driver_stream stream, void *block)
-{
-    assert_ok(raffia_pool_free_on(pool, stream, block));
-}
 
 /* A block that its stream had back: it has a past there. */
 static void *take_back(raffia_pool *pool, driver_stream stream, size_t bytes)
@@ -60,17 +26,6 @@ static void mark(raffia_pool *pool, driver_stream stream)
     (void)stats_of(pool); /* leaves word that it is wanted */
     must_free(pool, must_alloc_on(pool, stream, 100));
     assert_int_equal(sim_calls("event_record"), records + 1);
-}
-
-/* Keeps the stream's work from beginning, even once it is destroyed, until the keeper is resumed.
- */
-static driver_event begin_behind(driver_stream keeper, driver_stream stream)
-{
-    driver_event gate;
-    assert_ok(sim_driver.event_create(0, &gate));
-    assert_ok(sim_driver.event_record(0, gate, keeper));
-    assert_ok(sim_driver.stream_wait_event(0, stream, gate));
-    return gate;
 }
 
 /* ---- states --------------------------------------------------------------------------------- */

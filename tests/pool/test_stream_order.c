@@ -1,5 +1,6 @@
 /* Several streams: memory that changes streams, and streams that end. */
 #include "pool/pool_fixture.h"
+#include "pool/stream_fixture.h"
 #include "support/cmocka.h"
 #include "support/fault_loop.h"
 
@@ -7,41 +8,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static driver_stream make_stream(void)
-{
-    driver_stream stream;
-    assert_ok(sim_driver.stream_create(0, &stream));
-    return stream;
-}
-
-static driver_stream make_busy_stream(void)
-{
-    driver_stream stream = make_stream();
-    assert_ok(sim_stream_hold(0, stream));
-    assert_ok(sim_stream_delay(0, stream, 1));
-    return stream;
-}
-
-static void drop_stream(driver_stream stream)
-{
-    assert_ok(sim_stream_resume(0, stream));
-    assert_ok(raffia_stream_retire("sim:0", stream));
-    assert_ok(sim_driver.stream_wait(0, stream));
-    assert_ok(sim_driver.stream_destroy(0, stream));
-}
-
-static void *must_alloc_on(raffia_pool *pool, driver_stream stream, size_t bytes)
-{
-    void *block = NULL;
-    assert_ok(raffia_pool_alloc_on(pool, stream, bytes, 0, &block));
-    return block;
-}
-
-static void must_free_on(raffia_pool *pool, driver_stream stream, void *block)
-{
-    assert_ok(raffia_pool_free_on(pool, stream, block));
-}
 
 static void must_fill(driver_stream stream, void *block, unsigned char value, size_t bytes)
 {
@@ -108,8 +74,8 @@ static void a_free_on_another_stream_comes_behind_what_the_block_was_used_for(vo
     must_fill(a, block, 1, TEST_CHUNK);
     must_free_on(pool, a, block);
     assert_ptr_equal(must_alloc_on(pool, a, TEST_CHUNK), block);
-    must_free_on(pool, b, block); /* b itself has nothing to do */
-    usleep(3000);
+    must_free_on(pool, b, block);
+    assert_ok(sim_driver.stream_wait(0, b)); /* b itself had nothing to do */
     assert_int_equal(stats_of(pool).pending_blocks, 1);
     assert_ok(sim_stream_resume(0, a));
     assert_ok(sim_driver.stream_wait(0, a));
@@ -282,17 +248,6 @@ static void pools_that_are_asked_for_room_know_which_of_their_blocks_are_free(vo
 }
 
 /* ---- the end of streams --------------------------------------------------------------------- */
-
-/* Keeps the stream's work from beginning, even once it is destroyed, until the keeper is resumed.
- */
-static driver_event begin_behind(driver_stream keeper, driver_stream stream)
-{
-    driver_event gate;
-    assert_ok(sim_driver.event_create(0, &gate));
-    assert_ok(sim_driver.event_record(0, gate, keeper));
-    assert_ok(sim_driver.stream_wait_event(0, stream, gate));
-    return gate;
-}
 
 static void a_retired_stream_is_marked_in_every_pool(void **state)
 {

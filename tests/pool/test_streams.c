@@ -1,44 +1,9 @@
 /* Blocks in the order of streams. */
 #include "pool/pool_fixture.h"
+#include "pool/stream_fixture.h"
 #include "support/cmocka.h"
 
 #include <string.h>
-
-static driver_stream make_stream(void)
-{
-    driver_stream stream;
-    assert_ok(sim_driver.stream_create(0, &stream));
-    return stream;
-}
-
-static void *must_alloc_on(raffia_pool *pool, driver_stream stream, size_t bytes)
-{
-    void *block = NULL;
-    assert_ok(raffia_pool_alloc_on(pool, stream, bytes, 0, &block));
-    return block;
-}
-
-static void must_free_on(raffia_pool *pool, driver_stream stream, void *block)
-{
-    assert_ok(raffia_pool_free_on(pool, stream, block));
-}
-
-/* A stream with work that does not begin until it is resumed. */
-static driver_stream make_busy_stream(void)
-{
-    driver_stream stream = make_stream();
-    assert_ok(sim_stream_hold(0, stream));
-    assert_ok(sim_stream_delay(0, stream, 1));
-    return stream;
-}
-
-static void drop_stream(driver_stream stream)
-{
-    assert_ok(sim_stream_resume(0, stream));
-    assert_ok(raffia_stream_retire("sim:0", stream));
-    assert_ok(sim_driver.stream_wait(0, stream));
-    assert_ok(sim_driver.stream_destroy(0, stream));
-}
 
 static void
 a11_a_free_on_a_stream_does_not_wait_and_is_pending_until_the_stream_is_there(void **state)

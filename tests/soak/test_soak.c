@@ -26,6 +26,7 @@ static struct soak soak_of(uint64_t seed, size_t operations)
         .seed = seed,
         .operations = operations,
         .threads = threads[seed % 3],
+        /* Each with and without learning, and both among the first seeds. */
         .flags = flags[seed % 4] | (seed % 2 == seed / 4 % 2 ? RAFFIA_POOL_ADAPTIVE : 0u),
         .granule = seed % 5 < 3 ? 256 : 4096,
         .asynchronous = seed % 7 == 3 || seed % 7 == 5,
