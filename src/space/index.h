@@ -79,7 +79,8 @@ struct space_record {
 /* ---- slabs (slab.h) ------------------------------------------------------------------------- */
 
 /* Classes of slots, up to 64 units; there is none of class 0. */
-#define SPACE_SLAB_CLASSES 21u
+#define SPACE_SLOT_UNITS_MAX 64u /* the largest slot, which is that of the last class */
+#define SPACE_SLAB_CLASSES   21u
 
 struct space_slab;
 

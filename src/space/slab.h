@@ -58,6 +58,7 @@ struct space_slab {
 };
 
 _Static_assert(SPACE_SLAB_UNITS < SLOT_NONE, "slots are named in 16 bits");
+_Static_assert(SPACE_SLOT_UNITS_MAX *SPACE_SLAB_GRANULE_MAX - 1 <= SLOT_NONE, "slack has 16 bits");
 _Static_assert(SPACE_STATES - 1 <= SLOT_STATE_MASK, "all states fit");
 
 /* The handle of a slot: this bit, which those of records do not have, then the generation, the slot

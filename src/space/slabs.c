@@ -59,8 +59,7 @@ void space_slabs_allow(struct space *space, const struct space_options *options)
 void space_slabs_start(struct space *space)
 {
     if (space->slabs.allowed)
-        space->slabs.most_bytes = (size_t)units_of_class(SPACE_SLAB_CLASSES - 1)
-                                  << space->granule_shift;
+        space->slabs.most_bytes = (size_t)SPACE_SLOT_UNITS_MAX << space->granule_shift;
 }
 
 /* ---- the table by offset -------------------------------------------------------------------- */
