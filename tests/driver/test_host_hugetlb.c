@@ -258,7 +258,9 @@ static void a_refused_mapping_never_opens_its_addresses(void **state)
 {
     (void)state;
     enum { ROUNDS = 3000 };
-    struct driver_chunk_spec spec = host_piece_spec(RAFFIA_PAGE_HUGETLB, (size_t)1 << 20);
+    /* Twice as many pages as the machine's memory has room for. */
+    const size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    struct driver_chunk_spec spec = host_piece_spec(RAFFIA_PAGE_HUGETLB, memory >> 20);
     raffia_fallback_reason reason;
     driver_chunk chunk;
     struct burglar burglar = {.bytes = spec.bytes};
