@@ -152,7 +152,7 @@ static inline bool take_slot(struct space *space, size_t bytes, struct space_blo
     return true;
 }
 
-/* Before a request is refused: a slot that is larger than it should be. */
+/* Before a request is refused: a slot that is larger than it should be, or lies elsewhere. */
 static raffia_status __attribute__((cold))
 take_any_slot(struct space *space, size_t bytes, struct space_block *block)
 {
@@ -170,10 +170,10 @@ raffia_status space_allocate(struct space *space, const struct space_request *re
     if (request->bytes == 0 || (request->alignment & (request->alignment - 1)) ||
         (unsigned)request->placement > SPACE_PLACE_HIGH)
         return refuse_request(request);
-    const bool anywhere =
-        request->alignment <= space->granule && request->placement == SPACE_PLACE_ANY;
-    const bool small = anywhere && request->bytes <= space->slabs.most_bytes;
-    if (small && take_slot(space, request->bytes, block))
+    const bool unaligned = request->alignment <= space->granule;
+    const bool anywhere = unaligned && request->placement == SPACE_PLACE_ANY;
+    const bool small = unaligned && request->bytes <= space->slabs.most_bytes;
+    if (small && anywhere && take_slot(space, request->bytes, block))
         return RAFFIA_OK;
     if (request->thorough)
         space_drain(space);

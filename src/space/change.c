@@ -147,6 +147,32 @@ static bool has_room_behind(const struct space *space, const struct space_record
     return space_state_of(behind) == SPACE_FREE && behind->units >= units;
 }
 
+/* Whether there will be, once slabs without blocks are given back. */
+static bool has_room_in_slabs(const struct space *space, const struct space_record *block,
+                              uint32_t units)
+{
+    const struct space_record *behind = space_at(space, block->next);
+    uint64_t room = 0;
+    while (room < units && (space_state_of(behind) == SPACE_FREE ||
+                            (space_state_of(behind) == SPACE_SLAB &&
+                             space_slab_at(space, behind->offset)->used == 0))) {
+        room += behind->units;
+        behind = space_at(space, behind->next);
+    }
+    return room >= units;
+}
+
+/* Gives slabs back if that is what it takes. */
+static bool find_room_behind(struct space *space, space_link link, uint32_t units)
+{
+    if (has_room_behind(space, space_at(space, link), units))
+        return true;
+    if (!has_room_in_slabs(space, space_at(space, link), units))
+        return false;
+    space_drain(space);
+    return true;
+}
+
 static raffia_status refuse_growth(size_t bytes, size_t requested)
 {
     return core_error(RAFFIA_ERROR_OUT_OF_MEMORY,
@@ -181,7 +207,7 @@ raffia_status space_resize(struct space *space, space_handle handle, size_t requ
     const uint32_t old = space_at(space, link)->units;
     const bool possible = requested <= space->range_bytes;
     const uint32_t units = possible ? space_units(space, requested) : 0;
-    if (!possible || (units > old && !has_room_behind(space, space_at(space, link), units - old)))
+    if (!possible || (units > old && !find_room_behind(space, link, units - old)))
         return refuse_growth((size_t)old << space->granule_shift, requested);
     if (units < old) {
         status = space_records_reserve(space, 1);

@@ -100,7 +100,8 @@ raffia_status space_remove(struct space *space, size_t offset, size_t bytes);
  *    first, and take the best of the first eighth that has any.
  * A thorough request looks at all of them, which is linear in stretches of its class, or for an
  * alignment or a placement in all that are as large: it is what to try before giving up. It also
- * has slabs without blocks given back first, and takes a slot of a larger class last.
+ * has slabs without blocks given back first, and takes a slot of a larger class last, wherever that
+ * lies.
  */
 raffia_status space_allocate(struct space *space, const struct space_request *request,
                              struct space_block *block);
@@ -127,10 +128,11 @@ raffia_status space_find(struct space *space, size_t offset, struct space_block 
  * space_remove()). Asking for one part after the other is cheap. */
 raffia_status space_containing(struct space *space, size_t offset, struct space_block *block);
 
-/* Grows into the free space behind the block, or gives the tail back. OUT_OF_MEMORY if there is not
- * enough behind it; the block is then unchanged. Giving back may need a record: OUT_OF_HOST_MEMORY,
- * and the block is unchanged. The handle stays valid. A block in a slab keeps its slot: it gives
- * nothing back, and OUT_OF_MEMORY is what does not fit into that. */
+/* Grows into the free space behind the block, slabs without blocks included, or gives the tail
+ * back. OUT_OF_MEMORY if there is not enough behind it; the block is then unchanged. Giving back
+ * may need a record: OUT_OF_HOST_MEMORY, and the block is unchanged. The handle stays valid. A block
+ * in a slab keeps its slot: it gives nothing back, and OUT_OF_MEMORY is what does not fit into that.
+ */
 raffia_status space_resize(struct space *space, space_handle handle, size_t bytes);
 
 /* Changes the state of a block to anything but SPACE_FREE. */

@@ -284,11 +284,45 @@ static void the_last_small_request_gets_any_slot(void **state)
         assert_ok(space_allocate(space, &request, &block));
     }
     request.bytes = 1;
-    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, space_allocate(space, &request, &block));
-    request.thorough = true;
+    const enum space_placement placements[] = {SPACE_PLACE_ANY, SPACE_PLACE_LOW, SPACE_PLACE_HIGH};
+    for (size_t i = 0; i < sizeof placements / sizeof *placements; i++) {
+        request.placement = placements[i];
+        request.thorough = false;
+        assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, space_allocate(space, &request, &block));
+        request.thorough = true;
+        assert_ok(space_allocate(space, &request, &block));
+        assert_int_equal(block.offset / SLAB_BYTES, kept.offset / SLAB_BYTES);
+        assert_int_equal(block.requested, 1);
+    }
+    assert_ok(space_check(space));
+    space_destroy(space);
+}
+
+static void a_block_grows_over_empty_slabs(void **state)
+{
+    (void)state;
+    struct space *space = make_with_slabs();
+    const struct space_block small = take_from_slab(space, 1);
+    const struct space_block other = take_from_slab(space, 64 * GRANULE);
+    const size_t first = small.offset / SLAB_BYTES, second = other.offset / SLAB_BYTES;
+    assert_true(first > 0 && second > first);
+    /* All that is in front of the first. */
+    const struct space_request request = {.bytes = first * SLAB_BYTES,
+                                          .placement = SPACE_PLACE_LOW};
+    struct space_block block;
     assert_ok(space_allocate(space, &request, &block));
-    assert_int_equal(block.offset / SLAB_BYTES, kept.offset / SLAB_BYTES);
-    assert_int_equal(block.requested, 1);
+    assert_int_equal(block.offset, 0);
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, space_resize(space, block.handle, RANGE));
+    assert_ok(space_free(space, small.handle));
+    assert_int_equal(space->slabs.count, 2);
+    /* A slab with a block is in the way, and then the other is not taken away for nothing. */
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, space_resize(space, block.handle, RANGE));
+    assert_int_equal(space->slabs.count, 2);
+    assert_ok(space_resize(space, block.handle, second * SLAB_BYTES));
+    assert_ok(space_check(space));
+    assert_ok(space_free(space, other.handle));
+    assert_ok(space_resize(space, block.handle, RANGE));
+    assert_int_equal(query(space).free_bytes, 0);
     assert_ok(space_check(space));
     space_destroy(space);
 }
@@ -521,6 +555,7 @@ int main(void)
         cmocka_unit_test(an_empty_slab_is_free_space_for_those_who_look),
         cmocka_unit_test(an_empty_slab_is_in_nobody_s_way),
         cmocka_unit_test(the_last_small_request_gets_any_slot),
+        cmocka_unit_test(a_block_grows_over_empty_slabs),
         cmocka_unit_test(walks_see_into_slabs_or_do_not),
         cmocka_unit_test(blocks_never_overlap_and_no_space_is_lost),
         cmocka_unit_test(failing_host_memory_costs_a_slab_at_most),
