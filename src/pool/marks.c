@@ -106,21 +106,23 @@ enum pool_mark_result pool_mark_stream(struct raffia_pool *pool, struct pool_str
 
 /* Whether the handle of a default stream names this one in this thread: each thread may have one of
  * its own. */
-static bool is_default_here(const struct raffia_pool *pool, const struct pool_stream *stream)
+static bool is_default_here(const struct raffia_pool *pool, const struct pool_stream *stream,
+                            driver_stream handle)
 {
     const struct driver_device device = pool->device;
     uint64_t id;
-    return !device.driver->stream_id(device.index, stream->handle, &id) && id == stream->id;
+    return !device.driver->stream_id(device.index, handle, &id) && id == stream->id;
 }
 
 void pool_want_stream(struct raffia_pool *pool, struct pool_stream *stream)
 {
     core_lock_take(&pool->lock);
     const bool wanted = needs_mark(stream), is_default = stream->is_default;
+    const driver_stream handle = stream->handle; /* a free on it writes it anew */
     stream->wanted = wanted;
     core_lock_leave(&pool->lock);
-    if (wanted && is_default && is_default_here(pool, stream))
-        (void)pool_mark_stream(pool, stream, stream->handle);
+    if (wanted && is_default && is_default_here(pool, stream, handle))
+        (void)pool_mark_stream(pool, stream, handle);
 }
 
 /* ---- passing -------------------------------------------------------------------------------- */

@@ -338,7 +338,7 @@ static void a_free_without_memory_hides_the_block_until_it_is_done(void **state)
 
 /* ---- threads -------------------------------------------------------------------------------- */
 
-enum { THREADS = 4, SHARED = 2, ROUNDS = 400 };
+enum { THREADS = 4, SHARED = 3, ROUNDS = 400 };
 
 struct sharer {
     raffia_pool *pool;
@@ -347,7 +347,8 @@ struct sharer {
     unsigned char seen[ROUNDS];
 };
 
-/* Threads that use the same streams: a block goes from one to another within the stream's order. */
+/* Threads that use the same streams, the default one among them: a block goes from one to another
+ * within the stream's order. */
 static void *share(void *argument)
 {
     struct sharer *sharer = argument;
@@ -366,7 +367,7 @@ static void *share(void *argument)
         }
         if (round % 50 == 0)
             assert_ok(raffia_pool_check(sharer->pool));
-        if (round % 60 == 30)
+        if (round % 3 == 1)
             (void)stats_of(sharer->pool);
     }
     return NULL;
@@ -378,9 +379,10 @@ static void a11_threads_share_streams(void **state)
     raffia_pool *pool = make_pool_of(TEST_CHUNK, TEST_MAXIMUM);
     static struct sharer sharers[THREADS];
     pthread_t threads[THREADS];
-    const driver_stream streams[SHARED] = {make_stream(), make_stream()};
+    const driver_stream streams[SHARED] = {make_stream(), make_stream(), NULL};
     for (int i = 0; i < THREADS; i++) {
-        sharers[i] = (struct sharer){pool, {streams[0], streams[1]}, (unsigned char)(i + 1), {0}};
+        sharers[i] = (struct sharer){
+            pool, {streams[0], streams[1], streams[2]}, (unsigned char)(i + 1), {0}};
         assert_int_equal(pthread_create(&threads[i], NULL, share, &sharers[i]), 0);
     }
     for (int i = 0; i < THREADS; i++)
