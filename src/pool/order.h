@@ -361,8 +361,9 @@ raffia_status pool_free_on(struct raffia_pool *pool, driver_stream handle, const
                            size_t requested);
 
 /* No lock held. What is cut off a block becomes free at once: waits until nobody uses it from
- * before. BUSY if it cannot be waited for. */
-raffia_status pool_order_before_resize(struct raffia_pool *pool, const void *address, size_t bytes);
+ * before. BUSY if it cannot be waited for. `requested` is what it is taken for, 0 going for all. */
+raffia_status pool_order_before_resize(struct raffia_pool *pool, const void *address,
+                                       size_t requested, size_t bytes);
 
 /* Pool lock held. A block has another size now. */
 void pool_order_resized(struct pool_order *order, const struct space_block *block);

@@ -215,21 +215,26 @@ raffia_status pool_free_ordered(struct raffia_pool *pool, const driver_stream *s
 
 /* ---- resizing ------------------------------------------------------------------------------- */
 
-static bool would_cut_what_is_used(struct raffia_pool *pool, const void *address, size_t bytes)
+/* What is not of the size that it is taken for is refused later, and nothing is cut. */
+static bool would_cut_what_is_used(struct raffia_pool *pool, const void *address, size_t requested,
+                                   size_t bytes)
 {
     struct space_block block;
     struct pool_pending *taken = NULL;
     core_lock_take(&pool->lock);
-    const bool used = find_live(pool, address, 0, &block, &taken) && taken && bytes < taken->bytes;
+    const bool used =
+        find_live(pool, address, requested, &block, &taken) && taken && bytes < taken->bytes &&
+        core_align_up_unchecked(core_max(bytes, (size_t)1), pool->granule) < taken->bytes;
     core_lock_leave(&pool->lock);
     return used;
 }
 
-raffia_status pool_order_before_resize(struct raffia_pool *pool, const void *address, size_t bytes)
+raffia_status pool_order_before_resize(struct raffia_pool *pool, const void *address,
+                                       size_t requested, size_t bytes)
 {
-    while (would_cut_what_is_used(pool, address, bytes))
+    while (would_cut_what_is_used(pool, address, requested, bytes))
         /* Another thread may have seen to it that there is nothing to wait for any more. */
-        if (!pool_order_wait_use(pool) && would_cut_what_is_used(pool, address, bytes))
+        if (!pool_order_wait_use(pool) && would_cut_what_is_used(pool, address, requested, bytes))
             return core_error(RAFFIA_ERROR_BUSY,
                               "pool '%s': the block at %p cannot shrink while the stream that it "
                               "was allocated on is being captured, or cannot be waited for",

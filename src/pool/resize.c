@@ -223,7 +223,8 @@ static raffia_status resize(struct raffia_pool *pool, const void *address, size_
 {
     if (pool->guard)
         return pool_resize_guarded(pool, address, requested, bytes);
-    raffia_status status = pool->order ? pool_order_before_resize(pool, address, bytes) : RAFFIA_OK;
+    raffia_status status =
+        pool->order ? pool_order_before_resize(pool, address, requested, bytes) : RAFFIA_OK;
     return status ? status : pool_resize_plain(pool, address, requested, bytes);
 }
 

@@ -105,6 +105,28 @@ static void a_block_that_grew_is_found_by_its_new_size(void **state)
     drop_pool(pool);
 }
 
+/* Nobody can wait for a stream that is being captured. */
+static void a_resize_that_cuts_nothing_off_waits_for_nobody(void **state)
+{
+    (void)state;
+    raffia_pool *pool = make_pool_of(TEST_CHUNK, TEST_CHUNK);
+    driver_stream stream = make_stream();
+    void *block = take_back(pool, stream, 4 * KIB);
+    assert_ok(sim_stream_capture_begin(0, stream));
+    assert_status(RAFFIA_ERROR_BUSY, raffia_pool_resize(pool, block, KIB));
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT, pool_resize_sized(pool, block, 4 * KIB - 1, KIB));
+    assert_error_mentions("as a block of");
+    assert_ok(raffia_pool_resize(pool, block, 4 * KIB - TEST_GRANULE + 1));
+    assert_bytes(pool, 4 * KIB - TEST_GRANULE + 1, 0);
+    assert_status(RAFFIA_ERROR_BUSY, raffia_pool_resize(pool, block, 0));
+    assert_ok(sim_stream_capture_end(0, stream, false));
+    assert_ok(raffia_pool_resize(pool, block, 0));
+    assert_bytes(pool, TEST_GRANULE, 0);
+    must_free_on(pool, stream, block);
+    drop_stream(stream);
+    drop_pool(pool);
+}
+
 static void a_free_of_another_size_is_refused_on_the_short_way_too(void **state)
 {
     (void)state;
@@ -402,6 +424,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_block_is_what_it_was_made_last),
         TEST(a_block_that_grew_is_found_by_its_new_size),
+        TEST(a_resize_that_cuts_nothing_off_waits_for_nobody),
         TEST(a_free_of_another_size_is_refused_on_the_short_way_too),
         TEST(a_block_has_no_past_once_its_batch_has_passed),
         TEST(chunks_with_waiting_blocks_stay),
