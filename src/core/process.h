@@ -27,9 +27,9 @@ static inline unsigned long core_fork_generation(void)
 
 /*
  * The lock of the process's few tables: settings, the log's sink, fallbacks. A leaf that is held
- * for some instructions only; under it nothing is called that may lock. A fork() waits for it:
- * otherwise a child could inherit it from a thread that it does not have, and hang at its next
- * call.
+ * for some instructions only; under it nothing is called that may lock, but for libraries' own
+ * locks that no fork() waits for. A fork() waits for this one: otherwise a child could inherit it,
+ * or those, from a thread that it does not have, and hang at its next call.
  */
 void core_process_lock(void);
 void core_process_unlock(void);

@@ -130,8 +130,9 @@ raffia_status space_containing(struct space *space, size_t offset, struct space_
 
 /* Grows into the free space behind the block, slabs without blocks included, or gives the tail
  * back. OUT_OF_MEMORY if there is not enough behind it; the block is then unchanged. Giving back
- * may need a record: OUT_OF_HOST_MEMORY, and the block is unchanged. The handle stays valid. A block
- * in a slab keeps its slot: it gives nothing back, and OUT_OF_MEMORY is what does not fit into that.
+ * may need a record: OUT_OF_HOST_MEMORY, and the block is unchanged. The handle stays valid. A
+ * block in a slab keeps its slot: it gives nothing back, and OUT_OF_MEMORY is what does not fit
+ * into that.
  */
 raffia_status space_resize(struct space *space, space_handle handle, size_t bytes);
 
