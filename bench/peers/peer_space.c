@@ -9,7 +9,7 @@ static struct space *space;
 
 raffia_status peer_open(size_t range, struct replay_way *way)
 {
-    const struct space_options options = {.range_bytes = range, .granule = 256};
+    const struct space_options options = {.range_bytes = range, .granule = 256, .slabs = true};
     raffia_status status = space_create(&options, &space);
     if (status)
         return status;
