@@ -121,14 +121,7 @@ static raffia_status async_find(void *context, const void *address, raffia_block
 
 static raffia_status async_usable_size(void *context, const void *address, size_t *bytes_p)
 {
-    raffia_block block = {0};
-    raffia_status status = async_find(context, address, &block);
-    if (!status && block.address != address)
-        return core_error(RAFFIA_ERROR_BAD_ADDRESS, "%p lies inside the block at %p", address,
-                          block.address);
-    if (!status)
-        *bytes_p = block.bytes;
-    return status;
+    return resource_usable_size_by(async_find, context, address, bytes_p);
 }
 
 static raffia_status async_walk(void *context, raffia_block_visitor visitor, void *argument)

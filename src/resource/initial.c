@@ -257,14 +257,7 @@ static raffia_status initial_find(void *context, const void *address, raffia_blo
 
 static raffia_status initial_usable_size(void *context, const void *address, size_t *bytes_p)
 {
-    raffia_block block = {0};
-    raffia_status status = initial_find(context, address, &block);
-    if (!status && block.address != address)
-        return core_error(RAFFIA_ERROR_BAD_ADDRESS, "%p lies inside the block at %p", address,
-                          block.address);
-    if (!status)
-        *bytes_p = block.bytes;
-    return status;
+    return resource_usable_size_by(initial_find, context, address, bytes_p);
 }
 
 static void initial_describe(void *context, char *buffer, size_t capacity)

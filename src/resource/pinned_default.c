@@ -104,14 +104,7 @@ static raffia_status pinned_find(void *context, const void *address, raffia_bloc
 
 static raffia_status pinned_usable_size(void *context, const void *address, size_t *bytes_p)
 {
-    raffia_block block = {0};
-    raffia_status status = pinned_find(context, address, &block);
-    if (!status && block.address != address)
-        return core_error(RAFFIA_ERROR_BAD_ADDRESS, "%p lies inside the block at %p", address,
-                          block.address);
-    if (!status)
-        *bytes_p = block.bytes;
-    return status;
+    return resource_usable_size_by(pinned_find, context, address, bytes_p);
 }
 
 static bool pinned_upstream(void *context, size_t index, raffia_resource_ref *ref_p)

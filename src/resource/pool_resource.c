@@ -64,14 +64,7 @@ static raffia_status pool_resource_find(void *context, const void *address, raff
 
 static raffia_status pool_resource_usable_size(void *context, const void *address, size_t *bytes_p)
 {
-    raffia_block block = {0};
-    raffia_status status = pool_resource_find(context, address, &block);
-    if (!status && block.address != address)
-        return core_error(RAFFIA_ERROR_BAD_ADDRESS, "%p lies inside the block at %p", address,
-                          block.address);
-    if (!status)
-        *bytes_p = block.bytes;
-    return status;
+    return resource_usable_size_by(pool_resource_find, context, address, bytes_p);
 }
 
 static raffia_status pool_resource_resize(void *context, raffia_stream stream, void *address,

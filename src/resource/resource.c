@@ -98,6 +98,20 @@ bool resource_is_same(void *context, void *other)
     return context == other;
 }
 
+raffia_status resource_usable_size_by(raffia_status (*find)(void *context, const void *address,
+                                                            raffia_block *block),
+                                      void *context, const void *address, size_t *bytes_p)
+{
+    raffia_block block = {0};
+    raffia_status status = find(context, address, &block);
+    if (!status && block.address != address)
+        return core_error(RAFFIA_ERROR_BAD_ADDRESS, "%p lies inside the block at %p", address,
+                          block.address);
+    if (!status)
+        *bytes_p = block.bytes;
+    return status;
+}
+
 #undef resource_refuse_inherited
 raffia_status resource_refuse_inherited(const struct raffia_resource *resource)
 {

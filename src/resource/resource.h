@@ -128,6 +128,11 @@ raffia_status resource_refuse_inherited(const struct raffia_resource *resource);
 #define resource_refuse_inherited(...) core_failure(resource_refuse_inherited(__VA_ARGS__))
 #endif
 
+/* The entry `usable_size` of a table out of its `find`: BAD_ADDRESS for the inside of a block. */
+raffia_status resource_usable_size_by(raffia_status (*find)(void *context, const void *address,
+                                                            raffia_block *block),
+                                      void *context, const void *address, size_t *bytes_p);
+
 /* RAFFIA_OK if all required functions are there. `what` begins the sentence. */
 raffia_status resource_check(raffia_resource_ref ref, const char *what);
 
