@@ -50,7 +50,8 @@ static raffia_status allocate_moved(struct aligned_resource *self, raffia_stream
     if (status)
         return status;
     const uintptr_t at = core_align_up_unchecked((uintptr_t)start, alignment);
-    const struct resource_block block = {(char *)start + (at - (uintptr_t)start), start, enlarged};
+    const struct resource_block block = {
+        .address = (char *)start + (at - (uintptr_t)start), .start = start, .bytes = enlarged};
     if (block.address != start) {
         pthread_mutex_lock(&self->lock);
         status = resource_blocks_add(&self->moved, &block);

@@ -49,7 +49,7 @@ static raffia_status take_block(const struct async_resource *self, raffia_stream
         status = resource_take_memory(self->device, "stream-ordered memory", total, take, &request,
                                       &start);
     if (!status)
-        *block = resource_align_block(start, total, alignment);
+        *block = resource_align_block(start, total, bytes, alignment);
     return status;
 }
 

@@ -15,6 +15,7 @@ struct resource_block {
     void *address; /* as handed out */
     void *start;   /* as the driver allocated it, `bytes` of it */
     size_t bytes;
+    size_t requested; /* what the caller asked for, of regular memory */
 };
 
 /* All zero is an empty record, and an empty record holds no memory. Not thread-safe: the owner's

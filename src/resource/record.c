@@ -64,6 +64,18 @@ static raffia_status refuse_address(const void *address)
                       address);
 }
 
+/* Sizes alone tell no alignment: 1160 bytes with the room to align them to 4096 are 5000. */
+static raffia_status refuse_size(const struct resource_block *block, size_t bytes, size_t alignment)
+{
+    if (block->requested != bytes)
+        return resource_refuse_size(block->address, bytes, RAFFIA_DEFAULT_ALIGNMENT,
+                                    block->requested);
+    return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                      "cannot free %p as a block of %zu bytes aligned to %zu: the one there has "
+                      "%zu that were aligned otherwise, and stays as it is",
+                      block->address, bytes, alignment, block->requested);
+}
+
 /* What becomes of a block that is found. */
 enum look { LOOK_PEEK, LOOK_TAKE, LOOK_LEND };
 
@@ -74,7 +86,7 @@ static raffia_status look_up(struct resource_record *record, const void *address
         alignment > RAFFIA_DEFAULT_ALIGNMENT ? alignment - RAFFIA_DEFAULT_ALIGNMENT : 0;
     pthread_mutex_lock(&record->lock);
     const bool found = address != record && resource_blocks_lend(&record->blocks, address, block);
-    const bool fits = found && block->bytes == bytes + slack;
+    const bool fits = found && block->requested == bytes && block->bytes == bytes + slack;
     if (found && (how == LOOK_PEEK || !fits))
         resource_blocks_put_back(&record->blocks, block);
     else if (found && how == LOOK_TAKE)
@@ -83,7 +95,7 @@ static raffia_status look_up(struct resource_record *record, const void *address
     if (!found)
         return refuse_address(address);
     if (!fits)
-        return resource_refuse_size(address, bytes, alignment, block->bytes);
+        return refuse_size(block, bytes, alignment);
     return RAFFIA_OK;
 }
 
@@ -113,7 +125,7 @@ void resource_record_settle(struct resource_record *record, const struct resourc
 
 static raffia_block describe(const struct resource_block *block)
 {
-    return resource_live_block(block->address, usable(block), usable(block));
+    return resource_live_block(block->address, usable(block), block->requested);
 }
 
 raffia_status resource_record_find(struct resource_record *record, const void *address,

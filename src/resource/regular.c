@@ -69,11 +69,12 @@ raffia_status resource_add_slack(size_t bytes, size_t alignment, size_t *total_p
                       alignment);
 }
 
-struct resource_block resource_align_block(void *start, size_t total, size_t alignment)
+struct resource_block resource_align_block(void *start, size_t total, size_t bytes,
+                                           size_t alignment)
 {
     const size_t skipped = core_align_up_unchecked((uintptr_t)start, alignment) - (uintptr_t)start;
     assert(skipped <= slack_for(alignment));
-    return (struct resource_block){(char *)start + skipped, start, total};
+    return (struct resource_block){(char *)start + skipped, start, total, bytes};
 }
 
 static raffia_status take_regular(void *context, size_t bytes, void **start_p)
@@ -92,7 +93,7 @@ raffia_status resource_regular_alloc(struct driver_device device, size_t bytes, 
         status =
             resource_take_memory(device, "regular memory", total, take_regular, &device, &start);
     if (!status)
-        *block = resource_align_block(start, total, alignment);
+        *block = resource_align_block(start, total, bytes, alignment);
     return status;
 }
 

@@ -19,8 +19,9 @@ raffia_status resource_take_memory(struct driver_device device, const char *what
  */
 raffia_status resource_add_slack(size_t bytes, size_t alignment, size_t *total_p);
 
-/* The block of so many bytes, slack included, that starts where the driver says. */
-struct resource_block resource_align_block(void *start, size_t total, size_t alignment);
+/* The block for `bytes` in so many, slack included, that start where the driver says. */
+struct resource_block resource_align_block(void *start, size_t total, size_t bytes,
+                                           size_t alignment);
 
 /* `bytes` is at least 1, `alignment` a power of two. OUT_OF_MEMORY, once idle chunks of the
  * device's pools were given back; OVERFLOW. No lock may be held. */

@@ -80,7 +80,8 @@ static raffia_status tracking_allocate(void *context, raffia_stream stream, size
         return status;
     if (address) {
         struct trace *trace = capture(self);
-        const struct resource_block block = {address, trace ? (void *)trace : address, bytes};
+        const struct resource_block block = {
+            .address = address, .start = trace ? (void *)trace : address, .bytes = bytes};
         status = self->stacks && !trace ? RAFFIA_ERROR_OUT_OF_HOST_MEMORY : record(self, &block);
         if (status) {
             struct core_error_record cause;

@@ -402,6 +402,19 @@ static void frees_with_another_size_are_refused(void **state)
         }
 }
 
+/* 1160 bytes with the room to align them to 4096 take as much as 5000 that need none. */
+static void no_alignment_makes_a_wrong_size_right(void **state)
+{
+    const struct subject *subject = *state;
+    if (!(subject->maker->traits & CHECKS_FREES) || subject->maker->largest_align < 4096)
+        return;
+    void *block = must_allocate(subject, 5000, 0);
+    mark(block, 5000);
+    refuse_size(subject, block, 5000, 4096, 5000 - (4096 - 256));
+    refuse_size(subject, block, 5000, 8192, (size_t)5000 - (8192 - 256));
+    must_free(subject, block, 5000, 0);
+}
+
 static bool count_block(void *context, const raffia_block *block)
 {
     assert_true(block->live);
@@ -428,6 +441,22 @@ static void blocks_are_found_by_address(void **state)
     assert_true(status ? status == RAFFIA_ERROR_UNSUPPORTED : count >= 1);
     must_free(subject, block, 4 * KIB, 0);
     assert_status(RAFFIA_ERROR_BAD_ADDRESS, raffia_resource_find(subject->ref, block, &found));
+}
+
+static void a_block_that_is_found_has_the_size_asked_for(void **state)
+{
+    const struct subject *subject = *state;
+    const size_t alignments[] = {0, 256, 1024, 4096};
+    if (!(subject->maker->traits & FINDS))
+        return;
+    for (size_t a = 0; a < sizeof alignments / sizeof *alignments; a++) {
+        raffia_block found;
+        char *block = must_allocate(subject, 3000, alignments[a]);
+        assert_ok(raffia_resource_find(subject->ref, block + 2999, &found));
+        assert_ptr_equal(found.address, block);
+        assert_int_equal(found.requested_bytes, 3000);
+        must_free(subject, block, found.requested_bytes, alignments[a]);
+    }
 }
 
 static void a10_it_says_what_it_is(void **state)
@@ -581,7 +610,9 @@ static const struct check {
     CHECK(a4_a_live_block_keeps_its_owner_alive),
     CHECK(a4_frees_through_the_wrong_resource_are_refused),
     CHECK(frees_with_another_size_are_refused),
+    CHECK(no_alignment_makes_a_wrong_size_right),
     CHECK(blocks_are_found_by_address),
+    CHECK(a_block_that_is_found_has_the_size_asked_for),
     CHECK(a10_it_says_what_it_is),
     CHECK(any_call_may_fail_and_nothing_is_lost),
     CHECK(a_child_neither_uses_nor_ends_its_parents),
