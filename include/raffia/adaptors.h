@@ -145,7 +145,8 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_statistics_pop(raffia_resource_
  *
  * RMM: `tracking_resource_adaptor`. Differences: a free of an address that is not live here is
  * refused with #RAFFIA_ERROR_BAD_ADDRESS, and one with another size than was asked for with
- * #RAFFIA_ERROR_INVALID_ARGUMENT, where RMM logs either and passes it on.
+ * #RAFFIA_ERROR_INVALID_ARGUMENT, where RMM logs either and passes it on. Beyond 1,048,576 live
+ * blocks a request is refused with #RAFFIA_ERROR_LIMIT.
  * At its teardown nothing is live. Leaks are seen by raffia_tracking_print().
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_tracking_resource_create(

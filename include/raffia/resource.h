@@ -197,8 +197,9 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_resource_create(const raffia_re
  * @param alignment a power of two; 0 = #RAFFIA_DEFAULT_ALIGNMENT
  * @param address_p receives the address
  * @return #RAFFIA_ERROR_OUT_OF_MEMORY, #RAFFIA_ERROR_INVALID_ARGUMENT for the ref or the alignment,
- *         #RAFFIA_ERROR_FORKED, #RAFFIA_ERROR_CORRUPT if the resource broke its word about the
- *         alignment, and whatever else the resource answers
+ *         #RAFFIA_ERROR_FORKED, #RAFFIA_ERROR_LIMIT where more blocks are live than are recorded
+ *         (resources.h), #RAFFIA_ERROR_CORRUPT if the resource broke its word about the alignment,
+ *         and whatever else the resource answers
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_allocate(raffia_resource_ref ref,
                                                           raffia_stream stream, size_t bytes,

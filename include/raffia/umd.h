@@ -93,8 +93,9 @@ RAFFIA_API int umd_huge_page_pool_init(int device_id, uint64_t pool_size);
  *                  pages are larger)
  * @return the address; NULL with #RAFFIA_ERROR_INVALID_ARGUMENT for a size of 0 or an alignment
  *         that is not a power of two, #RAFFIA_ERROR_NOT_FOUND for the device,
- *         #RAFFIA_ERROR_OUT_OF_MEMORY, #RAFFIA_ERROR_OVERFLOW, or with pages `on` why huge pages
- *         cannot be had. raffia_last_status() tells which.
+ *         #RAFFIA_ERROR_OUT_OF_MEMORY, #RAFFIA_ERROR_OVERFLOW, #RAFFIA_ERROR_LIMIT beyond 1,048,576
+ *         live blocks of regular memory, or with pages `on` why huge pages cannot be had.
+ *         raffia_last_status() tells which.
  */
 RAFFIA_API void *umd_huge_page_alloc(int device_id, uint64_t size, uint64_t align);
 

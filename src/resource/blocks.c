@@ -66,8 +66,8 @@ raffia_status resource_blocks_add(struct resource_blocks *blocks,
     const size_t known = blocks->count + blocks->lent;
     if (known == RESOURCE_BLOCKS_MAX)
         return core_error(RAFFIA_ERROR_LIMIT,
-                          "%zu blocks of regular memory are live, and more cannot be recorded: "
-                          "free some, or ask for fewer and larger ones",
+                          "%zu blocks are live, and more cannot be recorded: free some, or ask for "
+                          "fewer and larger ones",
                           known);
     if (known >= blocks->capacity / LOAD_DENOMINATOR * LOAD_NUMERATOR) {
         raffia_status status = enlarge(blocks);
