@@ -7,7 +7,6 @@
 #include <raffia/config.h>
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <unistd.h>
 
 /* SPEC L3: what is pinned and what is allocated stay below the budget, whatever the model's size.
@@ -31,20 +30,7 @@ static void l3_host_memory_is_bounded_by_the_budget(void **state)
     unlink(large.text);
 }
 
-/* Of the process, in bytes. The sim's chunks are memory files, and so not among it. */
-static size_t anonymous_memory(void)
-{
-    FILE *status = fopen("/proc/self/status", "r");
-    assert_non_null(status);
-    char line[256];
-    size_t kb = 0;
-    while (fgets(line, sizeof line, status))
-        if (sscanf(line, "RssAnon: %zu kB", &kb) == 1)
-            break;
-    fclose(status);
-    return kb * KIB;
-}
-
+/* The sim's chunks are memory files, and so not among what is counted. */
 static _Atomic size_t most_memory;
 static atomic_uint reads_seen;
 
@@ -52,7 +38,7 @@ static int note_memory(int fd, off_t offset, size_t *bytes)
 {
     (void)fd, (void)offset, (void)bytes;
     if (atomic_fetch_add(&reads_seen, 1) % 8 == 0) {
-        size_t now = anonymous_memory();
+        size_t now = test_anonymous_memory();
         if (now > atomic_load(&most_memory))
             atomic_store(&most_memory, now);
     }
@@ -70,7 +56,7 @@ static void l3_the_process_grows_by_no_more_than_the_budget_and_a_little(void **
     struct model_file_tensor one = model_file_bytes("one", 112 * MIB);
     model_file_write(large.text, &one, 1, 4096, 0, 0);
     raffia_model *model;
-    size_t before = anonymous_memory();
+    size_t before = test_anonymous_memory();
     atomic_store(&most_memory, 0);
     sys_set_read_hook(note_memory);
     raffia_status status = raffia_model_load(
