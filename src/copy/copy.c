@@ -44,6 +44,7 @@ struct batch {
     driver_function kernel; /* NULL: the driver makes all copies */
     struct copy_places places;
     struct copy_table table;
+    size_t short_max; /* most bytes of a copy that is one piece in it; 0: there is no table */
     size_t by_kernel; /* copies */
     size_t pieces;    /* in the table */
     struct driver_copy rest[REST_MAX];
@@ -53,6 +54,18 @@ struct batch {
 static size_t pieces_of(size_t bytes)
 {
     return bytes / COPY_PIECE + (bytes % COPY_PIECE != 0);
+}
+
+/* 1 to `most` bytes. */
+static inline bool is_short(size_t bytes, size_t most)
+{
+    return bytes - 1 < most;
+}
+
+/* Most bytes of a copy that is below the limit and one piece. */
+static size_t short_max_of(const struct batch *batch)
+{
+    return core_min(batch->limit ? batch->limit - 1 : 0, COPY_PIECE);
 }
 
 static bool is_below(const struct batch *batch, size_t bytes)
@@ -99,6 +112,27 @@ static raffia_status add(struct batch *batch, const struct driver_copy *copy)
     return RAFFIA_OK;
 }
 
+/* As add(), for as many copies as are one piece each and lie where the last one that suited did:
+ * all of a batch, as a rule. Returns their number. */
+static size_t add_run(struct batch *batch, const raffia_copy_element *copies, size_t count)
+{
+    /* Copied, since for all that the compiler knows the table could be written over them. */
+    const struct driver_memory to = batch->places.to, from = batch->places.from;
+    const size_t short_max = batch->short_max;
+    struct copy_piece *piece = batch->table.pieces + batch->pieces;
+    size_t i = 0;
+    for (; i < count; i++, piece++) {
+        const raffia_copy_element *it = &copies[i];
+        if (!is_short(it->bytes, short_max) || !copy_place_holds(&to, it->destination, it->bytes) ||
+            !copy_place_holds(&from, it->source, it->bytes))
+            break;
+        *piece = (struct copy_piece){(uintptr_t)it->destination, (uintptr_t)it->source, it->bytes};
+    }
+    batch->pieces += i;
+    batch->by_kernel += i;
+    return i;
+}
+
 /* Finds out whether a kernel can be used, and has its table made if there are two copies for it.
  * Where it cannot, nothing failed: the driver makes the copies. */
 static void prepare(struct batch *batch, const raffia_copy_element *copies, size_t count,
@@ -107,11 +141,14 @@ static void prepare(struct batch *batch, const raffia_copy_element *copies, size
     struct core_error_record before;
     size_t below = 0, pieces = 0;
     bool capturing;
-    for (size_t i = 0; i < count && pieces <= COPY_PIECES_MAX; i++)
-        if (is_below(batch, copies[i].bytes)) {
+    const size_t short_max = short_max_of(batch);
+    for (size_t i = 0; i < count && pieces <= COPY_PIECES_MAX; i++) {
+        const bool short_one = is_short(copies[i].bytes, short_max);
+        if (short_one || is_below(batch, copies[i].bytes)) {
             below++;
-            pieces += pieces_of(copies[i].bytes);
+            pieces += short_one ? 1 : pieces_of(copies[i].bytes);
         }
+    }
     if (!below || pieces > COPY_PIECES_MAX || !batch->on->runs_kernels)
         return;
     core_error_save(&before);
@@ -121,6 +158,8 @@ static void prepare(struct batch *batch, const raffia_copy_element *copies, size
     else if (below > 1 &&
              !copy_table_take(batch->on, batch->stream, resources, pieces, &batch->table))
         batch->kernel = NULL;
+    if (batch->table.pieces)
+        batch->short_max = short_max;
 }
 
 raffia_status copy_batch_below(const struct copy_device *on, driver_stream stream,
@@ -131,9 +170,12 @@ raffia_status copy_batch_below(const struct copy_device *on, driver_stream strea
         .on = on, .stream = stream, .limit = limit, .places = {.device = on->device}};
     raffia_status status = RAFFIA_OK;
     prepare(&batch, copies, count, resources);
-    for (size_t i = 0; i < count && !status; i++)
-        status = add(&batch, &(struct driver_copy){copies[i].destination, copies[i].source,
-                                                   copies[i].bytes});
+    for (size_t i = 0; i < count && !status; i++) {
+        i += batch.short_max ? add_run(&batch, copies + i, count - i) : 0;
+        if (i < count)
+            status = add(&batch, &(struct driver_copy){copies[i].destination, copies[i].source,
+                                                       copies[i].bytes});
+    }
     if (!status)
         status = flush_rest(&batch);
     if (!status && batch.pieces)

@@ -63,11 +63,25 @@ enum driver_memory_kind copy_places_kind(struct copy_places *places, const void 
     return DRIVER_MEMORY_UNKNOWN;
 }
 
+/* The stretches of a copy that suits, which were asked for last: both are known. */
+static void remember(struct copy_places *places, const struct driver_copy *copy)
+{
+    const struct driver_memory *to = recall(places, (uintptr_t)copy->destination);
+    const struct driver_memory *from = recall(places, (uintptr_t)copy->source);
+    if (!to || !from)
+        return;
+    places->to = *to;
+    places->from = *from;
+}
+
 bool copy_places_suit(struct copy_places *places, const struct driver_copy *copy)
 {
     const enum driver_memory_kind from = copy_places_kind(places, copy->source, copy->bytes);
     if (from == DRIVER_MEMORY_UNKNOWN)
         return false;
     const enum driver_memory_kind to = copy_places_kind(places, copy->destination, copy->bytes);
-    return to != DRIVER_MEMORY_UNKNOWN && to != from;
+    if (to == DRIVER_MEMORY_UNKNOWN || to == from)
+        return false;
+    remember(places, copy);
+    return true;
 }

@@ -15,7 +15,16 @@ struct copy_places {
     struct driver_device device;
     struct driver_memory known[COPY_PLACES_KEPT];
     unsigned known_count, next;
+    struct driver_memory from, to; /* what the last copy that suited lay in, if it was one stretch
+                                      on each side */
 };
+
+/* Whether all of some bytes lie there. */
+static inline bool copy_place_holds(const struct driver_memory *place, const void *at, size_t bytes)
+{
+    const uintptr_t offset = (uintptr_t)at - place->start;
+    return offset < place->bytes && bytes <= place->bytes - offset;
+}
 
 /* Whether one side is all pinned host memory and the other all the device's. */
 bool copy_places_suit(struct copy_places *places, const struct driver_copy *copy);
