@@ -46,7 +46,7 @@
 
 #include "pool/pool_internal.h"
 
-/* A batch is closed when it holds so many blocks, or a quarter of the pool's maximum in bytes. What
+/* A batch is closed when it holds so many blocks, or half of the pool's maximum in bytes. What
  * the stream took back does not count, so that a stream that lives on its own blocks records no
  * events. */
 #define POOL_BATCH_BLOCKS 256

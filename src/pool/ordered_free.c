@@ -122,7 +122,7 @@ static const struct pool_batch *pend_on(struct raffia_pool *pool, driver_stream 
 /* Pool lock held. Whether enough waits for it to be marked, or somebody asked for that. */
 static inline bool is_full(const struct raffia_pool *pool, const struct pool_batch *batch)
 {
-    return batch->block_count >= POOL_BATCH_BLOCKS || batch->bytes >= pool->maximum_bytes / 4 ||
+    return batch->block_count >= POOL_BATCH_BLOCKS || batch->bytes >= pool->maximum_bytes / 2 ||
            batch->stream->wanted;
 }
 

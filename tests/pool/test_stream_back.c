@@ -297,7 +297,7 @@ static void a_stream_that_cannot_be_asked_is_marked_later(void **state)
     void *block = take_back(pool, a, TEST_CHUNK / 2);
     const long records = sim_calls("event_record");
     sim_fail_next("stream_id", RAFFIA_ERROR_DRIVER, RAFFIA_REASON_NONE);
-    must_free_on(pool, a, block); /* a quarter of the pool */
+    must_free_on(pool, a, block); /* half of the pool */
     assert_int_equal(sim_calls("event_record"), records);
     assert_ptr_equal(must_alloc_on(pool, a, TEST_CHUNK / 2), block);
     must_free_on(pool, a, block);

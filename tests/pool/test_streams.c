@@ -256,8 +256,8 @@ static void many_frees_are_marked_by_few_events(void **state)
     must_free(pool, must_alloc_on(pool, stream, KIB)); /* nobody has asked since */
     assert_int_equal(sim_calls("event_record"), BLOCKS / 256 + 1);
     assert_ok(raffia_pool_check(pool));
-    /* A quarter of the pool closes a batch as well. */
-    void *large = must_alloc_on(pool, stream, TEST_MAXIMUM / 4);
+    /* Half of the pool closes a batch as well. */
+    void *large = must_alloc_on(pool, stream, TEST_MAXIMUM / 2);
     must_free_on(pool, stream, large);
     assert_int_equal(sim_calls("event_record"), BLOCKS / 256 + 2);
     drop_stream(stream);
