@@ -8,7 +8,7 @@
  *  - alignments beyond 256 are honoured; RMM's base resources refuse them;
  *  - 0 bytes give NULL, and NULL can be freed;
  *  - frees are checked (resource.h); RMM trusts the caller. For that the resources of device, host
- *    and pinned host memory and of the driver's own pool record each block: beyond 1,048,575 live
+ *    and pinned host memory and of the driver's own pool record each block: beyond 1,048,576 live
  *    ones a request is refused with #RAFFIA_ERROR_LIMIT. The others cut many blocks from one;
  *  - a free on a stream is ordered behind the stream's work in all of them, host memory included;
  *  - a resource over an upstream that does not say its device takes no stream but NULL.
