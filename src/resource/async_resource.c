@@ -291,6 +291,8 @@ static raffia_status check_sizes(raffia_async_resource_options *options)
         options->release_threshold = SIZE_MAX;
     else if (options->release_threshold == RAFFIA_NONE)
         options->release_threshold = 0;
+    if (options->initial_bytes == RAFFIA_NONE)
+        options->initial_bytes = 0;
     if (options->initial_bytes <= options->release_threshold)
         return RAFFIA_OK;
     return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,

@@ -301,7 +301,8 @@ static void a10_the_first_bytes_are_there_and_the_threshold_holds(void **state)
     assert_true(usage().pool_bytes <= 2 * MIB);
     raffia_resource_release(some);
 
-    raffia_resource *none = make("sim:0", 0, RAFFIA_NONE);
+    raffia_resource *none = make("sim:0", RAFFIA_NONE, RAFFIA_NONE);
+    assert_int_equal(usage().pool_bytes, 0);
     drop(none, NULL, get(none, NULL, MIB), MIB);
     assert_ok(sim_driver.stream_wait(0, NULL));
     assert_int_equal(usage().pool_bytes, 0);
