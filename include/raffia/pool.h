@@ -102,7 +102,10 @@ typedef struct raffia_pool_stats {
     size_t in_use_bytes;       /**< handed out, rounding included */
     size_t requested_bytes;    /**< what callers asked for */
     size_t free_bytes;         /**< mapped and not handed out */
-    size_t largest_free_bytes; /**< largest block that could be served without growing */
+    size_t largest_free_bytes; /**< largest block that could be served without growing, out of the
+                                    stretches of free space. Free slots of slabs are none: they are
+                                    in free_bytes, and small blocks of up to 64 granules may be
+                                    served from them although this is less, even 0 */
     size_t idle_bytes;         /**< whole chunks that a trim would give back; 0 if fixed */
     size_t maximum_bytes;      /**< limit of reserved_bytes */
     size_t address_bytes;      /**< virtual addresses reserved */
@@ -110,7 +113,7 @@ typedef struct raffia_pool_stats {
                                     such a part was given out and when somebody asked */
     size_t peak_reserved_bytes;
     size_t live_blocks;
-    size_t free_blocks; /**< stretches of free space */
+    size_t free_blocks; /**< stretches of free space; free slots of slabs are none */
     size_t chunks;      /**< chunks mapped */
     size_t chunk_bytes; /**< size of a whole chunk */
     size_t granule;

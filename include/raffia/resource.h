@@ -34,6 +34,14 @@
  * each to find such a mistake. A callback resource has its count alone. Whatever is freed by
  * mistake, no resource ends while it has an owner.
  *
+ * **The alignment of a free** must be that of the allocation, as RMM has it, and a program that
+ * gives another one is wrong everywhere. It is looked at only where it says how much memory the
+ * block takes: device, host and pinned host memory and the driver's own pool take more for an
+ * alignment beyond 256, and refuse a free with another one (#RAFFIA_ERROR_INVALID_ARGUMENT; 256 and
+ * all below are the same to them). The aligned adaptor knows by it which block of upstream to free.
+ * A pool, an arena and a fixed-size resource have the block by its address and its size, and free
+ * it whatever the alignment. Adaptors and binning resources pass it on to what decides.
+ *
  * **Fork.** A forked child does not own its parent's resources: allocating through one answers
  * #RAFFIA_ERROR_FORKED, freeing and releasing do nothing.
  *
@@ -86,7 +94,7 @@ typedef struct raffia_resource_ops {
     /**
      * Frees what allocate() returned, given the same size and alignment, in the order of @p stream.
      * NULL is a success. It must not fail for want of anything: the only failures are an address
-     * that is no live block of this resource, a size that is not that of the block
+     * that is no live block of this resource, a size or an alignment that is not that of the block
      * (#RAFFIA_ERROR_INVALID_ARGUMENT), and a stream that cannot be used; nothing is then changed.
      */
     raffia_status (*deallocate)(void *context, raffia_stream stream, void *address, size_t bytes,
@@ -217,9 +225,10 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_allocate(raffia_resource_ref re
  * @param bytes     what was asked for, or what raffia_resize() made of it
  * @param alignment as it was asked for; 0 = #RAFFIA_DEFAULT_ALIGNMENT
  * @return #RAFFIA_ERROR_BAD_ADDRESS for an address that is no live block of the resource,
- *         #RAFFIA_ERROR_INVALID_ARGUMENT for another size than that of the block, or for the ref or
- *         the stream; and whatever the driver says of a stream that it does not know. Nothing then
- *         changes, and the sentence tells both sizes. See the top of this page for what is noticed
+ *         #RAFFIA_ERROR_INVALID_ARGUMENT for another size than that of the block, another alignment
+ *         where it is looked at, or for the ref or the stream; and whatever the driver says of a
+ *         stream that it does not know. Nothing then changes, and the sentence tells both sizes.
+ *         See the top of this page for what is noticed
  */
 RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_deallocate(raffia_resource_ref ref,
                                                             raffia_stream stream, void *address,

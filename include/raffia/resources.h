@@ -8,7 +8,7 @@
  *  - alignments beyond 256 are honoured; RMM's base resources refuse them;
  *  - 0 bytes give NULL, and NULL can be freed;
  *  - frees are checked (resource.h); RMM trusts the caller. For that the resources of device, host
- *    and pinned host memory and of the driver's own pool record each block: beyond 1,048,575 live
+ *    and pinned host memory and of the driver's own pool record each block: beyond 1,048,576 live
  *    ones a request is refused with #RAFFIA_ERROR_LIMIT. The others cut many blocks from one;
  *  - a free on a stream is ordered behind the stream's work in all of them, host memory included;
  *  - a resource over an upstream that does not say its device takes no stream but NULL.
@@ -38,10 +38,10 @@ typedef struct raffia_device_resource_options {
 
 /** Options of a resource over a pool of the driver's own. */
 typedef struct raffia_async_resource_options {
-    size_t struct_size;       /**< sizeof(raffia_async_resource_options) */
-    const char *device;       /**< see device.h; NULL = default device */
-    size_t initial_bytes;     /**< taken from the device at creation, at most release_threshold; 0 =
-                                   nothing until it is needed */
+    size_t struct_size;   /**< sizeof(raffia_async_resource_options) */
+    const char *device;   /**< see device.h; NULL = default device */
+    size_t initial_bytes; /**< taken from the device at creation, at most release_threshold; 0 or
+                               #RAFFIA_NONE = nothing until it is needed */
     size_t release_threshold; /**< what the pool may keep of memory that nobody uses, bytes: what is
                                    beyond goes back to the device when the program next waits for
                                    a stream, an event or the device; 0 = it keeps all;

@@ -41,6 +41,17 @@ static raffia_pages_mode mode_of(raffia_pages_mode asked)
     return core_setting_given(CORE_SETTING_PAGES) ? raffia_pages_mode_in_force() : RAFFIA_PAGES_TRY;
 }
 
+/* The field that says "none" of something there must be, or NULL. */
+static const char *field_without(const raffia_pool_options *o)
+{
+    if (o->maximum_bytes == RAFFIA_NONE)
+        return "maximum_bytes";
+    if (o->chunk_bytes == RAFFIA_NONE)
+        return "chunk_bytes";
+    return o->flags & RAFFIA_POOL_REMAPPABLE && o->address_bytes == RAFFIA_NONE ? "address_bytes"
+                                                                                : NULL;
+}
+
 static raffia_status read_request(const raffia_pool_options *options, struct request *request)
 {
     raffia_status status = core_options_copy(&request->options, sizeof request->options, options,
@@ -57,11 +68,12 @@ static raffia_status read_request(const raffia_pool_options *options, struct req
     if (o->numa_node_plus_one < 0)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "NUMA node %d does not exist",
                           o->numa_node_plus_one - 1);
-    if (o->maximum_bytes == RAFFIA_NONE || o->chunk_bytes == RAFFIA_NONE)
+    const char *missing = field_without(o);
+    if (missing)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
-                          "a pool cannot have %s of %zu bytes, which is all there are addresses "
-                          "for and stands for none; 0 chooses it",
-                          o->maximum_bytes == RAFFIA_NONE ? "a maximum" : "chunks", RAFFIA_NONE);
+                          "%s of a pool is %zu, which stands for none, and a pool cannot do "
+                          "without; 0 chooses it",
+                          missing, RAFFIA_NONE);
     if (o->name && strlen(o->name) > RAFFIA_POOL_NAME_MAX)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "a pool's name has at most %u bytes, and '%.*s...' has %zu",

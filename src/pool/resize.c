@@ -5,6 +5,8 @@
 #include "pool/guard.h"
 #include "pool/order.h"
 
+#include <stdio.h>
+
 /* Pool lock held. */
 static void count_resize(struct raffia_pool *pool, size_t old_bytes, size_t new_bytes)
 {
@@ -193,15 +195,23 @@ static raffia_status resize_anew(struct raffia_pool *pool, const void *address,
     return status;
 }
 
+/* With a guard a block may have to grow for a size that is less than what it takes now. */
 static raffia_status refuse(const struct raffia_pool *pool, const void *address, size_t bytes,
                             const struct resizing *resizing)
 {
-    char asked[CORE_SIZE_TEXT_MAX], now[CORE_SIZE_TEXT_MAX];
+    char asked[CORE_SIZE_TEXT_MAX], now[CORE_SIZE_TEXT_MAX], guarded[64] = "";
+    size_t needed = bytes;
+    if (pool->guard_bytes) {
+        snprintf(guarded, sizeof guarded, " (%zu bytes%s and a guard)", bytes,
+                 bytes ? "" : ", which are one granule,");
+        if (!core_align_up(resizing->bytes, pool->granule, &needed))
+            needed = RAFFIA_NONE;
+    }
     return core_error(RAFFIA_ERROR_OUT_OF_MEMORY,
-                      "pool '%s': the block at %p cannot grow from %s to %s where it is: the space "
-                      "behind it is taken or cannot be had; allocate a new block and copy",
+                      "pool '%s': the block at %p cannot grow from %s to %s%s where it is: the "
+                      "space behind it is taken or cannot be had; allocate a new block and copy",
                       pool->name, address, core_format_size(resizing->block.bytes, now),
-                      core_format_size(bytes, asked));
+                      core_format_size(needed, asked), guarded);
 }
 
 raffia_status pool_resize_plain(struct raffia_pool *pool, const void *address, size_t requested,

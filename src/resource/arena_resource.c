@@ -307,6 +307,11 @@ raffia_status raffia_arena_resource_create(raffia_resource_ref upstream,
     struct arena_resource *self;
     raffia_status status =
         core_options_copy(&o, sizeof o, options, "raffia_arena_resource_options");
+    if (!status && o.arena_bytes == RAFFIA_NONE)
+        status = core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                            "arena_bytes is %zu, which stands for none, and an arena cannot do "
+                            "without; 0 chooses it",
+                            RAFFIA_NONE);
     if (!status)
         status = resource_adaptor_make(sizeof *self, upstream, &arena_ops, arena_destroy,
                                        "raffia_arena_resource_create", resource_p, &self);

@@ -9,13 +9,15 @@
 
 #include <raffia/resources.h>
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 struct async_resource {
     struct raffia_resource base;
     struct driver_device device;
     driver_pool pool;
-    size_t threshold; /* as the driver knows it */
+    atomic_bool pool_lost; /* a block is in it that the driver does not free */
+    size_t threshold;      /* as the driver knows it */
     struct resource_record *record;
 };
 
@@ -53,7 +55,18 @@ static raffia_status take_block(const struct async_resource *self, raffia_stream
     return status;
 }
 
-static raffia_status record(const struct async_resource *self, raffia_stream stream,
+/* The driver has refused to free a block that nobody has. A pool with a live block in it cannot be
+ * destroyed either. */
+static void lose(struct async_resource *self, const struct resource_block *block)
+{
+    char name[RAFFIA_DEVICE_NAME_MAX];
+    atomic_store(&self->pool_lost, true);
+    core_log_error("%zu bytes at %p are lost, and with them a pool of the driver of %s: %s",
+                   block->bytes, block->start, driver_device_name(self->device, name),
+                   raffia_last_error());
+}
+
+static raffia_status record(struct async_resource *self, raffia_stream stream,
                             const struct resource_block *block)
 {
     struct core_error_record cause;
@@ -62,8 +75,7 @@ static raffia_status record(const struct async_resource *self, raffia_stream str
         return RAFFIA_OK;
     core_error_save(&cause);
     if (give(self, stream, block->start))
-        core_log_error("%zu bytes at %p are lost: %s", block->bytes, block->start,
-                       raffia_last_error());
+        lose(self, block);
     core_error_restore(&cause);
     return status;
 }
@@ -170,7 +182,7 @@ static const raffia_resource_ops async_ops = {
 static void end(struct async_resource *self)
 {
     char name[RAFFIA_DEVICE_NAME_MAX];
-    if (self->device.driver->pool_destroy(self->device.index, self->pool))
+    if (!self->pool_lost && self->device.driver->pool_destroy(self->device.index, self->pool))
         core_log_error("a pool of the driver of %s is lost: %s",
                        driver_device_name(self->device, name), raffia_last_error());
     resource_record_destroy(self->record);
@@ -194,8 +206,24 @@ static raffia_status refuse_device(struct driver_device device)
                                 driver_device_name(device, name));
 }
 
+/* What the driver refuses to free is tried again once the stream is through with everything. */
+static raffia_status give_first(struct async_resource *self, driver_stream stream,
+                                const struct resource_block *block)
+{
+    struct core_error_record cause;
+    raffia_status status = give(self, stream, block->start);
+    if (!status)
+        return RAFFIA_OK;
+    core_error_save(&cause);
+    (void)!self->device.driver->stream_wait(self->device.index, stream);
+    if (give(self, stream, block->start))
+        lose(self, block);
+    core_error_restore(&cause);
+    return status;
+}
+
 /* On a stream of its own: the default stream would wait for others, and may be in a capture. */
-static raffia_status prime(const struct async_resource *self, size_t bytes)
+static raffia_status prime(struct async_resource *self, size_t bytes)
 {
     const struct driver *driver = self->device.driver;
     const int index = self->device.index;
@@ -206,7 +234,7 @@ static raffia_status prime(const struct async_resource *self, size_t bytes)
         return status;
     status = take_block(self, stream, bytes, 1, &block);
     if (!status)
-        status = give(self, stream, block.start);
+        status = give_first(self, stream, &block);
     if (!status)
         status = driver->stream_wait(index, stream);
     struct core_error_record cause;
@@ -263,6 +291,8 @@ static raffia_status check_sizes(raffia_async_resource_options *options)
         options->release_threshold = SIZE_MAX;
     else if (options->release_threshold == RAFFIA_NONE)
         options->release_threshold = 0;
+    if (options->initial_bytes == RAFFIA_NONE)
+        options->initial_bytes = 0;
     if (options->initial_bytes <= options->release_threshold)
         return RAFFIA_OK;
     return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,

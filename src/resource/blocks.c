@@ -38,6 +38,7 @@ static raffia_status enlarge(struct resource_blocks *blocks)
         .capacity = blocks->capacity ? 2 * blocks->capacity : CAPACITY_MIN,
         .count = blocks->count,
         .lent = blocks->lent,
+        .stays_ready = blocks->stays_ready,
     };
     larger.places = core_calloc(larger.capacity, sizeof *larger.places);
     if (!larger.places)
@@ -93,12 +94,17 @@ static void close_gap(struct resource_blocks *blocks, size_t gap)
     blocks->places[gap] = (struct resource_block){0};
 }
 
-static void free_if_empty(struct resource_blocks *blocks)
+void resource_blocks_end(struct resource_blocks *blocks)
 {
-    if (blocks->count || blocks->lent)
-        return;
+    assert(!blocks->count && !blocks->lent);
     core_free(blocks->places);
     *blocks = (struct resource_blocks){0};
+}
+
+static void free_if_empty(struct resource_blocks *blocks)
+{
+    if (!blocks->count && !blocks->lent && !blocks->stays_ready)
+        resource_blocks_end(blocks);
 }
 
 bool resource_blocks_find(const struct resource_blocks *blocks, const void *address,

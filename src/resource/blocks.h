@@ -18,13 +18,14 @@ struct resource_block {
     size_t requested; /* what the caller asked for, of regular memory */
 };
 
-/* All zero is an empty record, and an empty record holds no memory. Not thread-safe: the owner's
- * lock covers it. */
+/* All zero is an empty record, and an empty record holds no memory, unless it stays ready. Not
+ * thread-safe: the owner's lock covers it. */
 struct resource_blocks {
     struct resource_block *places; /* open addressing; address NULL: empty */
     size_t capacity;               /* a power of two, or 0 */
     size_t count;
-    size_t lent; /* taken out for now: they have room to come back */
+    size_t lent;      /* taken out for now: they have room to come back */
+    bool stays_ready; /* keeps its memory when it gets empty, until resource_blocks_end() */
 };
 
 /* The address must not be there yet. LIMIT, OUT_OF_HOST_MEMORY. */
@@ -49,5 +50,8 @@ void resource_blocks_put_back(struct resource_blocks *blocks, const struct resou
 
 /* A block that was lent is gone for good. */
 void resource_blocks_settle(struct resource_blocks *blocks);
+
+/* Pre: it is empty. Frees what memory it has kept. */
+void resource_blocks_end(struct resource_blocks *blocks);
 
 #endif

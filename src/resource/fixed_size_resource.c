@@ -253,6 +253,11 @@ raffia_status raffia_fixed_size_resource_create(raffia_resource_ref upstream,
     size_t block_bytes, total;
     raffia_status status =
         core_options_copy(&o, sizeof o, options, "raffia_fixed_size_resource_options");
+    if (!status && o.block_bytes == RAFFIA_NONE)
+        status = core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
+                            "block_bytes is %zu, which stands for none, and a resource of blocks "
+                            "of one size cannot do without; 0 chooses it",
+                            RAFFIA_NONE);
     if (status)
         return status;
     const size_t count = o.blocks_per_chunk ? o.blocks_per_chunk : BLOCKS_DEFAULT;

@@ -9,8 +9,6 @@
 
 struct resource_record {
     pthread_mutex_t lock; /* of what follows; under it nothing but bookkeeping is done */
-    /* The record itself is among them, as a block of no bytes: a record that was never empty needs
-     * no memory to put a block back that was taken out. */
     struct resource_blocks blocks;
 };
 
@@ -19,12 +17,7 @@ raffia_status resource_record_create(struct resource_record **record_p)
     struct resource_record *made = core_calloc(1, sizeof *made);
     if (!made)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    const struct resource_block itself = {.address = made, .start = made};
-    raffia_status status = resource_blocks_add(&made->blocks, &itself);
-    if (status) {
-        core_free(made);
-        return status;
-    }
+    made->blocks.stays_ready = true; /* a block that comes and goes costs no memory each time */
     pthread_mutex_init(&made->lock, NULL);
     *record_p = made;
     return RAFFIA_OK;
@@ -32,11 +25,9 @@ raffia_status resource_record_create(struct resource_record **record_p)
 
 void resource_record_destroy(struct resource_record *record)
 {
-    struct resource_block itself;
     if (!record)
         return;
-    assert(record->blocks.count == 1); /* each block holds its resource, and so the record */
-    (void)resource_blocks_take(&record->blocks, record, &itself);
+    resource_blocks_end(&record->blocks); /* each block holds its resource, and so the record */
     pthread_mutex_destroy(&record->lock);
     core_free(record);
 }
@@ -85,7 +76,7 @@ static raffia_status look_up(struct resource_record *record, const void *address
     const size_t slack =
         alignment > RAFFIA_DEFAULT_ALIGNMENT ? alignment - RAFFIA_DEFAULT_ALIGNMENT : 0;
     pthread_mutex_lock(&record->lock);
-    const bool found = address != record && resource_blocks_lend(&record->blocks, address, block);
+    const bool found = resource_blocks_lend(&record->blocks, address, block);
     const bool fits = found && block->requested == bytes && block->bytes == bytes + slack;
     if (found && (how == LOOK_PEEK || !fits))
         resource_blocks_put_back(&record->blocks, block);
@@ -151,7 +142,7 @@ void resource_record_walk(struct resource_record *record, raffia_block_visitor v
     bool wanted = true;
     pthread_mutex_lock(&record->lock);
     for (size_t i = 0; i < record->blocks.capacity && wanted; i++)
-        if (record->blocks.places[i].bytes) {
+        if (record->blocks.places[i].address) {
             const raffia_block block = describe(&record->blocks.places[i]);
             wanted = visitor(context, &block);
         }

@@ -72,21 +72,27 @@ def run_on_a_terminal(*arguments):
     return shown.decode()
 
 
-def wait_until(condition, seconds=60):
-    """Waits for something to happen, and fails if it does not."""
+def happens(condition, seconds):
+    """Waits for something to happen; False if it does not."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():
-            return
+            return True
         time.sleep(0.005)
-    pytest.fail("it did not happen")
+    return False
+
+
+def wait_until(condition, seconds=60):
+    """Waits for something to happen, and fails if it does not."""
+    if not happens(condition, seconds):
+        pytest.fail("it did not happen")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def one_at_a_time():
-    """The pool of hugetlb pages is the machine's: whoever tests with it, here or in
-    tests/driver/hugetlb_pages.c, waits for the others. Without the right to wait there is none to
-    change the pool either."""
+    """The pool of hugetlb pages is the machine's: whoever tests with it, here or with
+    tests/driver/hugetlb_turn.c, in this run of the tests or another, waits for the others. Without the
+    right to wait there is none to change the pool either."""
     try:
         lock = open("/tmp/raffia-test-hugetlb.lock", "w")
     except PermissionError:
@@ -116,6 +122,9 @@ def hugetlb_pages(count):
     if os.geteuid() != 0 or not os.access(knob, os.W_OK):
         pytest.skip("setting hugetlb pages aside needs root")
     before = number_in(knob)
+    # No test has pages now, but whoever is no test waits for no turn.
+    if not happens(lambda: free_hugetlb_pages() == before, seconds=2):
+        pytest.skip("somebody else uses the machine's hugetlb pages")
     try:
         with open(knob, "w") as file:
             file.write(str(before + count))

@@ -137,6 +137,14 @@ def test_b16_remapping_serves_what_is_refused_without(write):
     assert calm["trace.remaps"] == 0 and calm["trace.remap_us_per_chunk"] is None
 
 
+def test_help_has_the_figures_of_memory_together():
+    lines = raffia("bench", "trace", "--help").out.splitlines()
+    names = [line.split()[0] for line in lines if line.startswith("  trace.")]
+    memory = names[: names.index("trace.failures")]
+    assert "trace.stranded_bytes_end" in memory and "trace.peak_reserved_bytes" in memory
+    assert names.count("trace.stranded_bytes_end") == 1
+
+
 def test_b16_host_memory_is_remapped_too(write):
     lines = [f"a {i} {2 * MIB}" for i in range(8)] + [f"f {i}" for i in range(0, 8, 2)] + [f"a 8 {8 * MIB}"]
     options = ["--limit-factor", "1.0", "--remap", "--touch", "--json", "--runs", 1]

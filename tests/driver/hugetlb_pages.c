@@ -1,25 +1,25 @@
 #include "driver/hugetlb_pages.h"
 
 #include "driver/host/facts.h"
+#include "driver/hugetlb_turn.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PAGE_SIZE   ((size_t)2 << 20)
-#define POOL_FILE   HOST_HUGEPAGES_DIRECTORY "/hugepages-2048kB/nr_hugepages"
-#define LOCK_FILE   "/tmp/raffia-test-hugetlb.lock"
-#define GROUP_NAME  "raffia-test"
-#define PATH_BYTES  256
-#define SETTLE_WAIT 1000 /* microseconds */
+#define PAGE_SIZE    ((size_t)2 << 20)
+#define POOL_FILE    HOST_HUGEPAGES_DIRECTORY "/hugepages-2048kB/nr_hugepages"
+#define GROUP_NAME   "raffia-test"
+#define PATH_BYTES   256
+#define SETTLE_WAIT  1000 /* microseconds */
+#define SETTLE_TRIES 2000
 
-static int lock_fd = -1;
+static bool ours; /* the pool, and the turn at it */
 static size_t pages_before;
 
 static bool write_text(const char *path, const char *text)
@@ -43,39 +43,54 @@ static void read_pool(struct host_hugetlb_pool *pool)
     host_hugetlb_pool_read(PAGE_SIZE, pool);
 }
 
+/* No test has pages then, but the kernel may still be taking one apart, and whoever is no test
+ * waits for no turn. */
+static bool is_unused(struct host_hugetlb_pool *pool)
+{
+    for (int i = 0; i < SETTLE_TRIES; i++) {
+        read_pool(pool);
+        if (pool->free == pool->total && !pool->reserved)
+            return true;
+        usleep(SETTLE_WAIT);
+    }
+    fprintf(stderr, "somebody else uses the machine's pool of 2 MiB pages: %zu of %zu are free\n",
+            (size_t)host_hugetlb_available(pool), (size_t)pool->total);
+    return false;
+}
+
+static bool make_ours(void)
+{
+    struct host_hugetlb_pool pool;
+    if (!hugetlb_turn_alone())
+        return false;
+    ours = is_unused(&pool) && !pool.overcommit;
+    pages_before = (size_t)pool.total;
+    if (!ours)
+        hugetlb_turn_share();
+    return ours;
+}
+
 bool hugetlb_pages_set(size_t pages)
 {
     struct host_hugetlb_pool pool;
-    if (lock_fd < 0) {
-        lock_fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        if (lock_fd < 0 || flock(lock_fd, LOCK_EX))
-            goto give_up;
-        read_pool(&pool);
-        pages_before = (size_t)pool.total;
-        if (pool.free != pool.total || pool.reserved || pool.overcommit)
-            goto give_up;
-    }
+    if (!ours && !make_ours())
+        return false;
     if (write_pool(pages)) {
         read_pool(&pool);
         if (pool.total == pages && pool.free == pages)
             return true;
-        write_pool(pages_before);
     }
-
-give_up:
-    if (lock_fd >= 0)
-        close(lock_fd);
-    lock_fd = -1;
+    hugetlb_pages_restore();
     return false;
 }
 
 void hugetlb_pages_restore(void)
 {
-    if (lock_fd < 0)
+    if (!ours)
         return;
     write_pool(pages_before);
-    close(lock_fd);
-    lock_fd = -1;
+    ours = false;
+    hugetlb_turn_share();
 }
 
 size_t hugetlb_pages_available(void)

@@ -9,8 +9,8 @@
 
 /*
  * Makes the machine's pool exactly `pages` large. False, with nothing changed, if the process may
- * not, memory is too fragmented, or somebody else uses the pool. Other tests that ask wait until
- * hugetlb_pages_restore().
+ * not, memory is too fragmented, or somebody who is no test uses the pool, which is told. Other
+ * tests wait for their turn (hugetlb_turn.h) until hugetlb_pages_restore().
  */
 bool hugetlb_pages_set(size_t pages);
 

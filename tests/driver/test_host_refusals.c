@@ -1,4 +1,5 @@
 /* Requests that must be refused, with the reason and before any harm. */
+#include "core/memory.h"
 #include "driver/fake_root.h"
 #include "driver/host/facts.h"
 #include "driver/host/host.h"
@@ -12,6 +13,18 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Memory that cannot be had is part of the test. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
 
 static const struct driver *driver = &host_driver;
 
@@ -251,6 +264,82 @@ static void the_limit_of_open_files_is_named(void **state)
     assert_int_equal(host_piece_in_child(ask_without_descriptors, &spec), 0);
 }
 
+/* A limit of the process, and what runs into it. */
+struct limited {
+    int resource;
+    uint64_t room; /* beyond what is used now, bytes */
+    raffia_status (*ask)(struct driver_chunk_spec *spec);
+    struct driver_chunk_spec spec;
+    const char *mentions;
+};
+
+static raffia_status ask_for_chunk(struct driver_chunk_spec *spec)
+{
+    struct host_piece piece;
+    return host_piece_get(&piece, spec);
+}
+
+static raffia_status ask_for_addresses(struct driver_chunk_spec *spec)
+{
+    void *base;
+    return driver->range_reserve(0, spec->bytes, spec->page_size, &base);
+}
+
+static raffia_status ask_for_regular_memory(struct driver_chunk_spec *spec)
+{
+    void *address;
+    return driver->mem_alloc(0, spec->bytes, &address);
+}
+
+static uint64_t used_now(const char *key)
+{
+    uint64_t bytes = 0;
+    char *text = host_read_whole("/proc/self/status");
+    if (text)
+        (void)host_find_kilobytes(text, key, &bytes);
+    core_free(text);
+    return bytes;
+}
+
+static int ask_below_limit(void *context)
+{
+    struct limited *limited = context;
+    const uint64_t used = used_now(limited->resource == RLIMIT_AS ? "VmSize:" : "VmData:");
+    const struct rlimit room = {used + limited->room, used + limited->room};
+    if (!used || setrlimit(limited->resource, &room))
+        return 10;
+    if (!limited->ask(&limited->spec))
+        return 1;
+    if (strstr(raffia_last_error(), limited->mentions) && strstr(raffia_last_error(), "are used"))
+        return 0;
+    fprintf(stderr, "no word of %s: %s\n", limited->mentions, raffia_last_error());
+    return 2;
+}
+
+static void the_limit_of_memory_that_is_exceeded_is_named(void **state)
+{
+    enum { MIB = 1 << 20 };
+    (void)state;
+    struct limited limited = {.resource = RLIMIT_DATA,
+                              .room = 8 * MIB,
+                              .ask = ask_for_chunk,
+                              .spec = host_piece_spec(RAFFIA_PAGE_REGULAR, 1),
+                              .mentions = "ulimit -d"};
+    limited.spec.bytes = (size_t)64 * MIB;
+    assert_int_equal(host_piece_in_child(ask_below_limit, &limited), 0);
+    limited.ask = ask_for_regular_memory;
+    assert_int_equal(host_piece_in_child(ask_below_limit, &limited), 0);
+    limited.resource = RLIMIT_AS;
+    limited.mentions = "ulimit -v";
+    assert_int_equal(host_piece_in_child(ask_below_limit, &limited), 0);
+    limited.ask = ask_for_addresses;
+    assert_int_equal(host_piece_in_child(ask_below_limit, &limited), 0);
+    /* Addresses that no process has are not laid on a limit. */
+    limited.spec.bytes = (size_t)1 << 60;
+    assert_status(RAFFIA_ERROR_LIMIT, ask_for_addresses(&limited.spec));
+    assert_error_mentions("max_map_count");
+}
+
 static int map_without_evidence(void *context)
 {
     struct host_piece *piece = context;
@@ -301,6 +390,7 @@ int main(void)
         fake_root_test(kinds_the_machine_lacks_are_refused),
         cmocka_unit_test(a_process_without_huge_pages_is_told),
         cmocka_unit_test(the_limit_of_open_files_is_named),
+        cmocka_unit_test(the_limit_of_memory_that_is_exceeded_is_named),
         cmocka_unit_test(what_cannot_be_verified_is_not_promised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -469,7 +469,14 @@ static void bad_options_are_refused_by_name(void **state)
     refused(RAFFIA_ERROR_OVERFLOW, &options, "the maximum of a pool, 18446744073709551610 bytes");
     assert_error_mentions("address space");
     options.maximum_bytes = RAFFIA_NONE;
-    refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "a maximum of 18446744073709551615 bytes");
+    refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "maximum_bytes of a pool is 184467440737095");
+    options = small_pool();
+    options.chunk_bytes = RAFFIA_NONE;
+    refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "chunk_bytes of a pool is 18446744073709551");
+    options = small_pool();
+    options.flags = RAFFIA_POOL_REMAPPABLE;
+    options.address_bytes = RAFFIA_NONE;
+    refused(RAFFIA_ERROR_INVALID_ARGUMENT, &options, "address_bytes of a pool is 184467440737095");
     options = small_pool();
     options.initial_bytes = SIZE_MAX - 1;
     refused(RAFFIA_ERROR_OVERFLOW, &options, "the initial size of a pool, 18446744073709551614");

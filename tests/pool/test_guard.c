@@ -199,13 +199,29 @@ static void a_resize_that_is_refused_leaves_the_guard(void **state)
     char *block = must_alloc(pool, 300), *neighbour = must_alloc(pool, 300);
     char *low = block < neighbour ? block : neighbour;
     assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, raffia_pool_resize(pool, low, 2000));
-    assert_error_mentions("cannot grow");
+    assert_error_mentions("cannot grow from 512 B to 2 KiB (2000 bytes and a guard) where it is");
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, raffia_pool_resize(pool, low, SIZE_MAX));
     assert_ok(raffia_pool_check(pool));
     low[300] = 'x';
     assert_status(RAFFIA_ERROR_CORRUPT, raffia_pool_check(pool));
     low[300] = (char)0xFD;
     must_free(pool, block);
     must_free(pool, neighbour);
+    drop_pool(pool);
+}
+
+/* A size of 0 is one granule, which has no room for a guard. */
+static void a_resize_to_nothing_that_is_refused_says_what_it_takes(void **state)
+{
+    (void)state;
+    raffia_pool *pool = make_guarded();
+    char *block = must_alloc(pool, 100), *neighbour = must_alloc(pool, 100);
+    char *low = block < neighbour ? block : neighbour;
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY, raffia_pool_resize(pool, low, 0));
+    assert_error_mentions(
+        "cannot grow from 256 B to 512 B (0 bytes, which are one granule, and a guard) where");
+    must_free(pool, neighbour);
+    must_free(pool, block);
     drop_pool(pool);
 }
 
@@ -346,6 +362,7 @@ int main(void)
         TEST(b9_an_overrun_is_caught_by_a_check_of_the_pool),
         TEST(wrong_addresses_are_refused_as_without_guards),
         TEST(a_resize_that_is_refused_leaves_the_guard),
+        TEST(a_resize_to_nothing_that_is_refused_says_what_it_takes),
         TEST(b9_an_overrun_is_caught_before_a_resize_hides_it),
         TEST(b9_an_overrun_in_an_orphaned_pool_is_still_told),
         TEST(b9_memory_out_of_the_cpus_reach_is_guarded_by_the_device),

@@ -23,6 +23,7 @@ enum trait {
     ZERO_IS_BLOCK = 1u << 2, /* passes 0 bytes on to what gives a block for it */
     FINDS = 1u << 3,         /* find, usable size and walk */
     STREAMS_ONLY = 1u << 4,  /* not to be had on a device without streams */
+    ALIGNMENT_TAKES_ROOM = 1u << 5, /* one beyond 256 is looked at in a free */
 };
 
 struct maker {

@@ -760,6 +760,24 @@ static void a10_an_arena_gathers_what_streams_left_free(void **state)
     raffia_resource_release(device);
 }
 
+static void sizes_that_stand_for_none_are_refused_by_name(void **state)
+{
+    (void)state;
+    raffia_resource *device = must_make_device("host"), *none = NULL;
+    const raffia_arena_resource_options arena = {.struct_size = sizeof arena,
+                                                 .arena_bytes = RAFFIA_NONE};
+    const raffia_fixed_size_resource_options fixed = {.struct_size = sizeof fixed,
+                                                      .block_bytes = RAFFIA_NONE};
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT,
+                  raffia_arena_resource_create(raffia_ref(device), &arena, &none));
+    assert_error_mentions("arena_bytes is 18446744073709551615");
+    assert_status(RAFFIA_ERROR_INVALID_ARGUMENT,
+                  raffia_fixed_size_resource_create(raffia_ref(device), &fixed, &none));
+    assert_error_mentions("block_bytes is 18446744073709551615");
+    assert_null(none);
+    raffia_resource_release(device);
+}
+
 static void a10_what_a_driver_does_not_have_is_not_faked(void **state)
 {
     (void)state;
@@ -847,6 +865,7 @@ int main(void)
         TEST(a10_fixed_size_hands_out_the_oldest_block_first),
         TEST(a11_a_block_changes_streams_behind_its_last_use),
         TEST(a10_an_arena_gathers_what_streams_left_free),
+        TEST(sizes_that_stand_for_none_are_refused_by_name),
         TEST(a10_what_a_driver_does_not_have_is_not_faked),
         TEST(a10_host_memory_is_reached_by_the_device_only_if_it_is_the_host),
         TEST(a10_a_pool_grows_to_its_limit_and_blocks_grow_in_place),

@@ -2,6 +2,7 @@
  * SPEC A10 and A11: the resource over the driver's own pool, on a simulated device, where order is
  * checked, and on the CUDA driver over a fake of NVIDIA's library.
  */
+#include "core/fault.h"
 #include "driver/cuda_test.h"
 #include "driver/sim/sim.h"
 #include "life/child.h"
@@ -190,6 +191,64 @@ static void a4_what_the_driver_refuses_to_free_is_live(void **state)
     assert_int_equal(usage().pools, 0);
 }
 
+/* A driver's pool with a live block in it cannot be destroyed. */
+static void a4_first_bytes_that_are_not_freed_at_once_leave_nothing(void **state)
+{
+    (void)state;
+    log_capture_start();
+    sim_fail_next("pool_free", RAFFIA_ERROR_DRIVER, RAFFIA_REASON_NONE);
+    assert_status(RAFFIA_ERROR_DRIVER, try_make("sim:0", MIB, 0));
+    assert_error_mentions("the first 1048576 bytes of a driver's pool");
+    assert_error_mentions("pool_free");
+    assert_int_equal(usage().pools, 0);
+    assert_int_equal(usage().pool_bytes, 0);
+    fake_cuda_fail("cuMemFreeAsync", 1, CUDA_ERROR_NOT_PERMITTED);
+    assert_status(RAFFIA_ERROR_PERMISSION, try_make("cuda:0", MIB, 0));
+    assert_int_equal(cuda_test_usage().pools, 0);
+    assert_int_equal(log_capture_count(), 0);
+    log_capture_stop();
+}
+
+static void a4_first_bytes_that_are_never_freed_are_told(void **state)
+{
+    (void)state;
+    log_capture_start();
+    fake_cuda_fail("cuMemFreeAsync", 1, CUDA_ERROR_NOT_PERMITTED);
+    fake_cuda_fail("cuStreamIsCapturing", 3, CUDA_ERROR_UNKNOWN); /* of the second try to free */
+    assert_status(RAFFIA_ERROR_PERMISSION, try_make("cuda:0", MIB, 0));
+    assert_error_mentions("NOT_PERMITTED"); /* what was refused first */
+    assert_int_equal(log_capture_count(), 1);
+    assert_non_null(strstr(log_capture_line(0), "1048576 bytes at "));
+    assert_non_null(strstr(log_capture_line(0), "a pool of the driver of cuda:0: "));
+    log_capture_stop();
+    assert_int_equal(cuda_test_usage().misuses, 0);
+    assert_int_equal(cuda_test_usage().streams, 0);
+    assert_int_equal(fake_cuda_calls("cuMemPoolDestroy"), 0); /* a block is in it */
+    fake_cuda_reset(NULL);
+}
+
+static void a4_a_block_that_cannot_be_recorded_and_not_freed_is_told(void **state)
+{
+    (void)state;
+    raffia_resource *resource = make("sim:0", 0, 0);
+    log_capture_start();
+    for (long n = 1; sim_calls("pool_free") == 0; n++) {
+        void *none = NULL;
+        sim_fail_next("pool_free", RAFFIA_ERROR_DRIVER, RAFFIA_REASON_NONE);
+        core_fault_arm(n);
+        const raffia_status status = raffia_allocate(raffia_ref(resource), NULL, MIB, 0, &none);
+        core_fault_disarm();
+        assert_true(status != RAFFIA_OK && !none);
+    }
+    assert_non_null(strstr(log_capture_line(0), "1048576 bytes at "));
+    raffia_resource_release(resource);
+    assert_int_equal(log_capture_count(), 1);
+    log_capture_stop();
+    assert_int_equal(sim_calls("pool_destroy"), 0); /* a block is in it */
+    assert_int_equal(usage().misuses, 0);
+    sim_reset();
+}
+
 static void a4_wrong_frees_never_reach_the_driver(void **state)
 {
     (void)state;
@@ -242,7 +301,8 @@ static void a10_the_first_bytes_are_there_and_the_threshold_holds(void **state)
     assert_true(usage().pool_bytes <= 2 * MIB);
     raffia_resource_release(some);
 
-    raffia_resource *none = make("sim:0", 0, RAFFIA_NONE);
+    raffia_resource *none = make("sim:0", RAFFIA_NONE, RAFFIA_NONE);
+    assert_int_equal(usage().pool_bytes, 0);
     drop(none, NULL, get(none, NULL, MIB), MIB);
     assert_ok(sim_driver.stream_wait(0, NULL));
     assert_int_equal(usage().pool_bytes, 0);
@@ -515,6 +575,9 @@ int main(void)
         TEST(a11_a_stream_may_go_with_frees_under_way),
         TEST(a11_a_capture_is_refused_and_the_block_stays),
         TEST(a4_what_the_driver_refuses_to_free_is_live),
+        TEST(a4_first_bytes_that_are_not_freed_at_once_leave_nothing),
+        TEST(a4_first_bytes_that_are_never_freed_are_told),
+        TEST(a4_a_block_that_cannot_be_recorded_and_not_freed_is_told),
         TEST(a4_wrong_frees_never_reach_the_driver),
         TEST(a10_the_first_bytes_are_there_and_the_threshold_holds),
         TEST(a10_sizes_that_cannot_be_are_refused),

@@ -1,10 +1,12 @@
-/* The record of regular blocks, beside an array of the same. */
+/* The record of regular blocks, beside an array of the same, and its bound. */
 #include "core/fault.h"
 #include "core/memory.h"
-#include "resource/blocks.h"
+#include "resource/record.h"
 #include "support/cmocka.h"
 #include "support/fault_loop.h"
 #include "support/random.h"
+
+#include <string.h>
 
 #define ADDRESSES 600
 #define STEPS     200000
@@ -16,6 +18,7 @@ static struct resource_block block_of(size_t i)
         .address = (void *)(uintptr_t)(0x7f0000000000u + i * 4096),
         .start = (void *)(uintptr_t)(0x7f0000000000u + i * 4096 - 64),
         .bytes = i + 1,
+        .requested = i + 1,
     };
 }
 
@@ -136,6 +139,32 @@ static void what_was_lent_can_come_back(void **state)
     assert_int_equal(core_memory_live(), memory);
 }
 
+/* However many the headers say there may be, whoever keeps the record. */
+static void a_full_record_says_how_many_are_live(void **state)
+{
+    (void)state;
+    const long memory = core_memory_live();
+    struct resource_record *record;
+    struct resource_block block, found;
+    size_t live = 0;
+    raffia_status status = resource_record_create(&record);
+    while (!status) {
+        block = block_of(live);
+        status = resource_record_add(record, &block);
+        live += status ? 0 : 1;
+    }
+    assert_status(RAFFIA_ERROR_LIMIT, status);
+    assert_int_equal(live, 1048576);
+    assert_error_mentions("1048576 blocks are live");
+    while (live > 0) {
+        block = block_of(--live);
+        assert_ok(resource_record_take(record, block.address, block.bytes, 0, false, &found));
+    }
+    assert_true(core_memory_live() > memory); /* ready for the next */
+    resource_record_destroy(record);
+    assert_int_equal(core_memory_live(), memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +172,7 @@ int main(void)
         cmocka_unit_test(a_record_remembers_what_an_array_does),
         cmocka_unit_test(a_record_that_cannot_grow_keeps_what_it_has),
         cmocka_unit_test(what_was_lent_can_come_back),
+        cmocka_unit_test(a_full_record_says_how_many_are_live),
     };
     return cmocka_run_group_tests_name("resource blocks", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /*
  * SPEC A10 and A11: one suite over every resource, on the host and on a simulated device.
  */
+#include "core/checked.h"
 #include "core/memory.h"
 #include "driver/sim/sim.h"
 #include "resource/makers.h"
@@ -415,6 +416,33 @@ static void no_alignment_makes_a_wrong_size_right(void **state)
     must_free(subject, block, 5000, 0);
 }
 
+/* As resource.h says who looks at it. Either the block is freed, or it is as before. */
+static void another_alignment_is_refused_where_it_takes_room(void **state)
+{
+    const struct subject *subject = *state;
+    const size_t pairs[][2] = {{0, 4096}, {4096, 0}, {1024, 4096}, {16, 0}, {0, 1}};
+    if (!(subject->maker->traits & CHECKS_FREES))
+        return;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        const size_t asked = pairs[i][0], given = pairs[i][1];
+        const bool matters =
+            subject->maker->traits & ALIGNMENT_TAKES_ROOM && core_max(asked, given) > 256;
+        if (core_max(asked, given) > subject->maker->largest_align)
+            continue;
+        void *block = must_allocate(subject, 5000, asked);
+        mark(block, 5000);
+        raffia_status status = raffia_deallocate(subject->ref, NULL, block, 5000, given);
+        assert_status(matters ? RAFFIA_ERROR_INVALID_ARGUMENT : RAFFIA_OK, status);
+        if (status) {
+            assert_error_mentions("stays as it is");
+            assert_true(is_marked(block, 5000));
+            must_free(subject, block, 5000, asked);
+        }
+        assert_status(RAFFIA_ERROR_BAD_ADDRESS,
+                      raffia_deallocate(subject->ref, NULL, block, 5000, asked));
+    }
+}
+
 static bool count_block(void *context, const raffia_block *block)
 {
     assert_true(block->live);
@@ -611,6 +639,7 @@ static const struct check {
     CHECK(a4_frees_through_the_wrong_resource_are_refused),
     CHECK(frees_with_another_size_are_refused),
     CHECK(no_alignment_makes_a_wrong_size_right),
+    CHECK(another_alignment_is_refused_where_it_takes_room),
     CHECK(blocks_are_found_by_address),
     CHECK(a_block_that_is_found_has_the_size_asked_for),
     CHECK(a10_it_says_what_it_is),

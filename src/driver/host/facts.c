@@ -4,6 +4,7 @@
 #include "core/sys.h"
 #include "driver/host/claims.h"
 #include "driver/host/pagemap.h"
+#include "driver/host/process_limits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,20 +109,9 @@ uint64_t host_node_room(int node)
     return room;
 }
 
-/* The soft limit in a line of /proc/self/limits. */
-static uint64_t process_limit(const char *key)
-{
-    char *text = host_read_whole("/proc/self/limits");
-    uint64_t value = HOST_UNLIMITED;
-    if (text)
-        host_find_number(text, key, &value);
-    core_free(text);
-    return value;
-}
-
 uint64_t host_open_files_limit(void)
 {
-    return process_limit("Max open files");
+    return host_process_limit("Max open files");
 }
 
 /* Sums the columns of /proc/buddyinfo that hold blocks of at least `block` bytes. Column n counts
@@ -172,6 +162,6 @@ void host_facts_read(struct host_facts *facts)
     facts->pagemap_scan = host_pagemap_scan_works();
     if (facts->thp.page_size)
         facts->huge_blocks_bytes = free_in_blocks(facts->thp.page_size);
-    facts->locked_memory_limit = process_limit("Max locked memory");
+    facts->locked_memory_limit = host_process_limit("Max locked memory");
     facts->open_files_limit = host_open_files_limit();
 }

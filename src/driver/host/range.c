@@ -4,18 +4,28 @@
 #include "core/sys.h"
 #include "core/text.h"
 #include "driver/host/facts.h"
+#include "driver/host/process_limits.h"
 #include "driver/host/verbs.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <sys/mman.h>
 
+static raffia_status refuse_addresses(size_t bytes, size_t padded, int error_number)
+{
+    char text[CORE_SIZE_TEXT_MAX], limit[HOST_LIMIT_TEXT_MAX];
+    return core_error_errno(RAFFIA_ERROR_LIMIT, error_number, "cannot reserve %s of addresses: %s",
+                            core_format_size(bytes, text),
+                            *host_process_limit_text(padded, HOST_COUNTED_ADDRESSES, limit)
+                                ? limit
+                                : "mmap is refused (vm.max_map_count, or there are not so many)");
+}
+
 raffia_status host_range_reserve(int device, size_t bytes, size_t alignment, void **base_p)
 {
     assert(device == 0);
     (void)device;
     size_t page = host_base_page_size(), padded;
-    char text[CORE_SIZE_TEXT_MAX];
     if (bytes == 0 || !core_is_aligned(bytes, page) || !core_is_power_of_two(alignment) ||
         alignment < page)
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
@@ -26,10 +36,7 @@ raffia_status host_range_reserve(int device, size_t bytes, size_t alignment, voi
     char *base =
         sys_mmap(NULL, padded, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
-        return core_error_errno(RAFFIA_ERROR_LIMIT, errno,
-                                "cannot reserve %s of addresses (see ulimit -v and "
-                                "vm.max_map_count)",
-                                core_format_size(bytes, text));
+        return refuse_addresses(bytes, padded, errno);
     size_t head = core_align_up_unchecked((uintptr_t)base, alignment) - (uintptr_t)base;
     size_t tail = padded - head - bytes;
     if (head)

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "driver/host/facts.h"
+#include "driver/host/process_limits.h"
 #include "driver/host/verbs.h"
 
 #include <errno.h>
@@ -202,9 +203,17 @@ static raffia_status refuse_pool(const struct driver_chunk_spec *spec,
         HOST_HUGEPAGES_DIRECTORY, spec->page_size / 1024);
 }
 
+/* The addresses of a chunk are the process's already. Private memory becomes data when it is made
+ * writable; files never are. */
+static unsigned counted_in_place(const struct driver_chunk_spec *spec)
+{
+    return spec->remappable || spec->handle == DRIVER_HANDLE_FD ? 0 : HOST_COUNTED_DATA;
+}
+
 static raffia_status explain_map(const struct driver_chunk_spec *spec, int error_number,
                                  raffia_fallback_reason *reason_p)
 {
+    char limit[HOST_LIMIT_TEXT_MAX];
     if (spec->kind == RAFFIA_PAGE_HUGETLB && error_number == ENOMEM) {
         struct host_hugetlb_pool pool;
         host_hugetlb_pool_read(spec->page_size, &pool);
@@ -214,13 +223,17 @@ static raffia_status explain_map(const struct driver_chunk_spec *spec, int error
         if (host_hugetlb_available(&pool) < spec->bytes / spec->page_size)
             return refuse_pool(spec, &pool, reason_p);
         return refuse_errno(spec, RAFFIA_REASON_LIMIT, reason_p, error_number,
-                            "there are enough pages, but they cannot be mapped (vm.max_map_count, "
-                            "ulimit -v, or another process took them meanwhile)");
+                            *host_process_limit_text(spec->bytes, HOST_COUNTED_ADDRESSES, limit)
+                                ? limit
+                                : "there are enough pages, but they cannot be mapped "
+                                  "(vm.max_map_count, or another process took them meanwhile)");
     }
     if (error_number == ENOMEM)
         return refuse_errno(spec, RAFFIA_REASON_LIMIT, reason_p, error_number,
-                            "mmap is refused (vm.max_map_count, ulimit -v, or the commit limit of "
-                            "vm.overcommit_memory=2)");
+                            *host_process_limit_text(spec->bytes, counted_in_place(spec), limit)
+                                ? limit
+                                : "mmap is refused (vm.max_map_count, or the commit limit of "
+                                  "vm.overcommit_memory=2)");
     if (error_number == EPERM || error_number == EACCES)
         return refuse_errno(spec, RAFFIA_REASON_PERMISSION, reason_p, error_number,
                             "mmap is not permitted");

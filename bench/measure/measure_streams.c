@@ -1,15 +1,14 @@
 /*
  * What a pair of calls on one stream costs in the pool alone: nanoseconds, the least and the median
  * of many rounds, with a loop that makes no calls beside it. The device is the simulated one, whose
- * answers to who a stream is, and whether it is captured, are replaced by empty functions. No test:
- * it is built on request and run by hand, with the objects of a release build:
+ * answers to who a stream is, and whether it is captured, are replaced by empty functions. Built on
+ * request and run by hand, with the objects of a release build:
  *
- *     scripts/build release
- *     cc -O2 -DNDEBUG -flto=auto -D_GNU_SOURCE -Iinclude -Isrc tests/pool/measure_streams.c \
- *         $(find build/release/src -name '*.o') -ljansson -lxxhash -lpthread -ldl -lm \
- *         -o measure_streams
- *     ./measure_streams BLOCKS [BYTES]       that are alive; of 2 to 64 MiB unless all of one size
- *     ./measure_streams BLOCKS BYTES ROUNDS  only so many rounds, to have instructions counted
+ *     scripts/build release && cmake --build build/release --target measure_streams
+ *     build/release/bench/measure/measure_streams BLOCKS [BYTES]
+ *         that are alive; of 2 to 64 MiB unless all of one size
+ *     build/release/bench/measure/measure_streams BLOCKS BYTES ROUNDS
+ *         only so many rounds, to have instructions counted
  */
 #include "driver/sim/sim.h"
 #include "pool/pool_internal.h"

@@ -1,13 +1,11 @@
 /*
  * What adaptors cost over their upstream: nanoseconds for an allocation and its free, the least of
- * several rounds, over an upstream that does nothing. No test: it is built on request and run by
- * hand, against a release build:
+ * several rounds, over an upstream that does nothing. Built on request and run by hand, against a
+ * release build:
  *
- *     scripts/build release
- *     cc -O2 -Iinclude tests/resource/measure_adaptors.c -Lbuild/release/src -lraffia \
- *         -Wl,-rpath,$PWD/build/release/src -lpthread -o measure_adaptors
- *     ./measure_adaptors            one thread in the process
- *     ./measure_adaptors threads    one that measures, and one that sleeps
+ *     scripts/build release && cmake --build build/release --target measure_adaptors
+ *     build/release/bench/measure/measure_adaptors          one thread in the process
+ *     build/release/bench/measure/measure_adaptors threads  one measures, and one sleeps
  */
 #include <raffia/raffia.h>
 
