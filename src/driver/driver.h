@@ -198,7 +198,8 @@ struct driver {
 
     /* ---- the regular path ------------------------------------------------------------------- */
 
-    /* Ordinary memory of the device, aligned to at least 256 bytes; any size from 1 byte. */
+    /* Ordinary memory of the device, aligned to at least 256 bytes; any size from 1 byte.
+     * OUT_OF_MEMORY, for want of addresses too; OVERFLOW. */
     raffia_status (*mem_alloc)(int device, size_t bytes, void **address_p);
     raffia_status (*mem_free)(int device, void *address, size_t bytes);
 

@@ -6,6 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A request that no machine can serve is part of the test. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
 /* Larger pages are tried for themselves, but not used where any page would do. */
 #define USUAL_PAGE_MAX ((size_t)4 << 20)
 
@@ -180,6 +192,7 @@ int conformance_run(const char *name, const struct conformance *what)
         PART(an_imported_chunk_is_the_exported_one),
         PART(a_chunk_may_fail_at_every_call_of_its_life),
         PART(regular_memory_of_any_size_is_aligned),
+        PART(regular_memory_that_nobody_has_is_refused),
         PART(regular_memory_may_fail_at_every_call),
         PART(copies_move_exactly_what_was_asked),
         PART(memory_is_told_apart_for_code_that_touches_it),

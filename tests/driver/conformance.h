@@ -69,6 +69,7 @@ void an_alias_shows_the_same_bytes(void **state);
 void an_imported_chunk_is_the_exported_one(void **state);
 void a_chunk_may_fail_at_every_call_of_its_life(void **state);
 void regular_memory_of_any_size_is_aligned(void **state);
+void regular_memory_that_nobody_has_is_refused(void **state);
 void regular_memory_may_fail_at_every_call(void **state);
 void copies_move_exactly_what_was_asked(void **state);
 void memory_is_told_apart_for_code_that_touches_it(void **state);

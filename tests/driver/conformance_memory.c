@@ -36,6 +36,16 @@ void regular_memory_of_any_size_is_aligned(void **state)
         assert_ok(s->driver->mem_free(s->index, blocks[i], sizes[i]));
 }
 
+/* Whatever it is that there is not so much of. */
+void regular_memory_that_nobody_has_is_refused(void **state)
+{
+    const struct subject *s = *state;
+    void *block = NULL;
+    assert_status(RAFFIA_ERROR_OUT_OF_MEMORY,
+                  s->driver->mem_alloc(s->index, (size_t)1 << 50, &block));
+    assert_null(block);
+}
+
 static raffia_status allocate_and_free(void *context)
 {
     const struct subject *s = context;

@@ -271,30 +271,30 @@ static raffia_status make_initial(const char *device, raffia_resource **resource
     return raffia_current_resource_acquire(device, resource_p);
 }
 
+/* What gives its blocks from a record of them, and what adds nothing to such a resource. */
+#define RECORDED (CHECKS_FREES | FINDS | ALIGNMENT_TAKES_ROOM)
+
 const struct maker makers[] = {
-    {"device", make_device, GIB, 2 * MIB, CHECKS_FREES | FINDS | ALIGNMENT_TAKES_ROOM},
-    {"host", make_host, GIB, 2 * MIB, CHECKS_FREES | FINDS | ALIGNMENT_TAKES_ROOM},
+    {"device", make_device, GIB, 2 * MIB, RECORDED},
+    {"host", make_host, GIB, 2 * MIB, RECORDED | HOST_MEMORY},
     {"pool", make_pool, 14 * MIB, MIB, CHECKS_FREES | FINDS},
     {"guarded pool", make_guarded_pool, 14 * MIB, MIB, CHECKS_FREES | FINDS},
-    {"driver's pool", make_async, GIB, 2 * MIB,
-     CHECKS_FREES | FINDS | STREAMS_ONLY | ALIGNMENT_TAKES_ROOM},
+    {"driver's pool", make_async, GIB, 2 * MIB, RECORDED | STREAMS_ONLY},
     {"fixed-size", make_fixed_size, 5 * MIB, 4 * KIB, CHECKS_FREES | FINDS},
     {"binning", make_binning, GIB, 2 * MIB, CHECKS_FREES | FINDS},
     {"arena", make_arena, 64 * MIB, MIB, CHECKS_FREES | FINDS},
-    {"callback", make_callback, GIB, 256, ZERO_IS_BLOCK},
-    {"program's own", make_users, GIB, 2 * MIB, ZERO_IS_BLOCK},
-    {"limiting", make_limiting, GIB, 2 * MIB, CHECKS_FREES | FINDS | ALIGNMENT_TAKES_ROOM},
-    {"statistics", make_statistics, GIB, 2 * MIB, CHECKS_FREES | FINDS | ALIGNMENT_TAKES_ROOM},
-    {"tracking", make_tracking, GIB, 256, CHECKS_FREES | ZERO_IS_BLOCK},
-    {"tracking with stacks", make_tracking_stacks, GIB, 2 * MIB,
-     CHECKS_FREES | FINDS | ALIGNMENT_TAKES_ROOM},
-    {"logging", make_logging, GIB, 2 * MIB, CHECKS_FREES | FINDS | ALIGNMENT_TAKES_ROOM},
-    {"aligned", make_aligned, GIB / 2, 2 * MIB, ZERO_IS_BLOCK},
-    {"failure-callback", make_failure_callback, GIB, 2 * MIB,
-     CHECKS_FREES | FINDS | ALIGNMENT_TAKES_ROOM},
-    {"thread-safe", make_thread_safe, GIB, 2 * MIB, CHECKS_FREES | FINDS | ALIGNMENT_TAKES_ROOM},
-    {"statistics over tracking", make_stack, GIB, 256, CHECKS_FREES | ZERO_IS_BLOCK},
-    {"default pinned", make_pinned, GIB, MIB, CHECKS_FREES | FINDS | NO_STREAMS},
-    {"initial", make_initial, GIB, 2 * MIB, CHECKS_FREES | FINDS | ALIGNMENT_TAKES_ROOM},
+    {"callback", make_callback, GIB, 256, ZERO_IS_BLOCK | HOST_MEMORY},
+    {"program's own", make_users, GIB, 2 * MIB, ZERO_IS_BLOCK | HOST_MEMORY},
+    {"limiting", make_limiting, GIB, 2 * MIB, RECORDED},
+    {"statistics", make_statistics, GIB, 2 * MIB, RECORDED},
+    {"tracking", make_tracking, GIB, 256, CHECKS_FREES | ZERO_IS_BLOCK | HOST_MEMORY},
+    {"tracking with stacks", make_tracking_stacks, GIB, 2 * MIB, RECORDED},
+    {"logging", make_logging, GIB, 2 * MIB, RECORDED},
+    {"aligned", make_aligned, GIB / 2, 2 * MIB, ZERO_IS_BLOCK | HOST_MEMORY},
+    {"failure-callback", make_failure_callback, GIB, 2 * MIB, RECORDED},
+    {"thread-safe", make_thread_safe, GIB, 2 * MIB, RECORDED},
+    {"statistics over tracking", make_stack, GIB, 256, CHECKS_FREES | ZERO_IS_BLOCK | HOST_MEMORY},
+    {"default pinned", make_pinned, GIB, MIB, CHECKS_FREES | FINDS | NO_STREAMS | HOST_MEMORY},
+    {"initial", make_initial, GIB, 2 * MIB, RECORDED},
 };
 const size_t maker_count = sizeof makers / sizeof *makers;

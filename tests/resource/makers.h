@@ -19,11 +19,12 @@
 
 enum trait {
     CHECKS_FREES = 1u << 0,  /* foreign, second and interior frees are refused, and wrong sizes */
-    NO_STREAMS = 1u << 1,    /* takes NULL only */
+    NO_STREAMS = 1u << 1,    /* takes NULL only, unless its memory is pinned for the device */
     ZERO_IS_BLOCK = 1u << 2, /* passes 0 bytes on to what gives a block for it */
     FINDS = 1u << 3,         /* find, usable size and walk */
     STREAMS_ONLY = 1u << 4,  /* not to be had on a device without streams */
     ALIGNMENT_TAKES_ROOM = 1u << 5, /* one beyond 256 is looked at in a free */
+    HOST_MEMORY = 1u << 6,          /* gives the machine's memory, whatever the device */
 };
 
 struct maker {

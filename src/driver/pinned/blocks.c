@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/sys.h"
+#include "core/text.h"
 #include "driver/pinned/verbs.h"
 
 #include <pthread.h>
@@ -64,6 +65,19 @@ static void drop(size_t at)
     record_room = 0;
 }
 
+/* A block's addresses come with its memory: whoever asks for one need not know that they are had
+ * apart, and that it was the addresses that ran out. */
+static raffia_status take_block(int index, size_t bytes, struct pinned_memory *memory)
+{
+    char text[CORE_SIZE_TEXT_MAX];
+    const raffia_page_offer page = {RAFFIA_PAGE_REGULAR, (size_t)sysconf(_SC_PAGESIZE)};
+    raffia_status status = pinned_take(index, &page, 1, bytes, 1, memory);
+    if (status != RAFFIA_ERROR_LIMIT)
+        return status;
+    return core_error_prefix_as(RAFFIA_ERROR_OUT_OF_MEMORY, "there is no %s of memory to pin",
+                                core_format_size(bytes, text));
+}
+
 raffia_status pinned_mem_alloc(int index, size_t bytes, void **address_p)
 {
     if (bytes == 0)
@@ -71,9 +85,8 @@ raffia_status pinned_mem_alloc(int index, size_t bytes, void **address_p)
     struct record *record = core_calloc(1, sizeof *record);
     if (!record)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    const raffia_page_offer page = {RAFFIA_PAGE_REGULAR, (size_t)sysconf(_SC_PAGESIZE)};
     record->index = index;
-    raffia_status status = pinned_take(index, &page, 1, bytes, 1, &record->memory);
+    raffia_status status = take_block(index, bytes, &record->memory);
     if (status)
         goto free_record;
     pthread_mutex_lock(&lock);

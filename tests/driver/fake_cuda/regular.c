@@ -17,6 +17,8 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes)
     if (!bytes)
         return CUDA_ERROR_INVALID_VALUE;
     const size_t pages = (bytes + 4095) & ~(size_t)4095;
+    if (pages < bytes)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     if ((result = fake_take(device, pages)))
         return result;
     if ((result = fake_map_bare(pages, 4096, address, PROT_READ | PROT_WRITE)))
@@ -110,6 +112,8 @@ static CUresult host_allocate(void **at, size_t bytes, unsigned flags)
         return fake_misuse(CUDA_ERROR_INVALID_CONTEXT, "allocated host memory without a context");
     const size_t pages = (bytes + 4095) & ~(size_t)4095;
     CUdeviceptr address;
+    if (pages < bytes)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     if ((result = fake_map_bare(pages, 4096, &address, PROT_READ | PROT_WRITE)))
         return result;
     fake_set_add(&host_blocks, fake_span_new(address, pages, -1));
