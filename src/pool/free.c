@@ -158,14 +158,12 @@ raffia_status raffia_pool_free(raffia_pool *pool, void *address)
     return pool->plain ? free_now(pool, address, 0) : free_specially(pool, NULL, address, 0);
 }
 
-raffia_status pool_check_stream(const struct raffia_pool *pool, raffia_stream stream)
+raffia_status pool_refuse_stream(const struct raffia_pool *pool)
 {
     raffia_status status = pool_enter(pool);
     if (status)
         return status;
     assert(pool);
-    if (!stream || pool->asynchronous)
-        return RAFFIA_OK;
     return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                       "pool '%s' lies on a device (driver %s) that has no streams: pass NULL",
                       pool->name, pool->device.driver->name);

@@ -316,8 +316,16 @@ raffia_status pool_wait_for(const struct raffia_pool *pool, raffia_stream stream
 raffia_status pool_resize_plain(struct raffia_pool *pool, const void *address, size_t requested,
                                 size_t bytes);
 
+/* What pool_check_stream() found wrong. */
+raffia_status pool_refuse_stream(const struct raffia_pool *pool) __attribute__((cold));
+
 /* INVALID_ARGUMENT for a stream on a device without streams, and as pool_enter(). */
-raffia_status pool_check_stream(const struct raffia_pool *pool, raffia_stream stream);
+static inline raffia_status pool_check_stream(const struct raffia_pool *pool, raffia_stream stream)
+{
+    return pool && !pool_is_inherited(pool) && (!stream || pool->asynchronous)
+               ? RAFFIA_OK
+               : pool_refuse_stream(pool);
+}
 
 /* Hints about how long a block lives. */
 #define POOL_HINTS_OF_LIFE                                                                         \
