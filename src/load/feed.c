@@ -12,18 +12,35 @@
 _Static_assert(LOAD_WINDOW_PIECES_MAX <= STAGING_COPIES_MAX,
                "a window may have to be copied piece by piece");
 
+/* A read that is shorter is not worth its call. */
+#define PIECE_BYTES_MIN ((size_t)128 << 10)
+
 /* Where in the file a window's slot begins. */
 static uint64_t origin_of(const struct load_window *window)
 {
     return window->file_offset - window->file_offset % LOAD_STAGING_UNIT;
 }
 
+/* Bytes of its slot that a window takes. */
+static size_t span_of(const struct load_window *window)
+{
+    return (size_t)(window->file_offset + window->bytes - origin_of(window));
+}
+
+/* The first windows are short, for the link to begin early, and cut finer: one reader alone would
+ * take as long for one of them as all together for a slot. */
+static size_t piece_bytes_of(const struct load_feed *feed, const struct load_window *window)
+{
+    const size_t share = core_max(span_of(window) / feed->readers, PIECE_BYTES_MIN);
+    return core_min(core_align_up_unchecked(share, LOAD_STAGING_UNIT), feed->piece_bytes);
+}
+
 static unsigned count_pieces(void *context, size_t stretch)
 {
     const struct load_feed *feed = context;
     const struct load_window *window = &feed->source->plan->windows[stretch];
-    size_t span = (size_t)(window->file_offset + window->bytes - origin_of(window));
-    return (unsigned)((span + feed->piece_bytes - 1) / feed->piece_bytes);
+    const size_t piece_bytes = piece_bytes_of(feed, window);
+    return (unsigned)((span_of(window) + piece_bytes - 1) / piece_bytes);
 }
 
 /* Adds a copy, or makes the last one longer: what keeps its distance goes along in one copy, with
@@ -120,8 +137,9 @@ raffia_status load_feed_piece(const struct load_feed *feed, struct load_reader *
     struct load_source *source = feed->source;
     const struct load_window *window = &source->plan->windows[piece->stretch];
     uint64_t origin = origin_of(window), window_end = window->file_offset + window->bytes;
-    uint64_t begin = origin + (uint64_t)piece->number * feed->piece_bytes;
-    uint64_t end = begin + feed->piece_bytes;
+    const size_t piece_bytes = piece_bytes_of(feed, window);
+    uint64_t begin = origin + (uint64_t)piece->number * piece_bytes;
+    uint64_t end = begin + piece_bytes;
     if (begin < window->file_offset)
         begin = window->file_offset;
     if (end > window_end)

@@ -13,7 +13,8 @@
 
 struct load_feed {
     struct load_source *source;
-    size_t piece_bytes; /* a multiple of LOAD_STAGING_UNIT */
+    size_t piece_bytes; /* most of one read; a multiple of LOAD_STAGING_UNIT */
+    unsigned readers;   /* that are to share each window */
     bool one_block;     /* what lies between two tensors in memory is theirs */
 };
 
