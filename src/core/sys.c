@@ -240,11 +240,25 @@ int sys_direct_alignment(int fd, size_t *memory_alignment, size_t *offset_alignm
     return 0;
 }
 
+/* The C library keeps 40 MiB of stacks of threads that ended for those to come, which is five of
+ * the 8 MiB that a thread gets as a rule. All others are unmapped, which interrupts each CPU that
+ * the process runs on: 0.3 ms at the end of a load by 14 threads. */
+#define STACK_BYTES ((size_t)1 << 20)
+
 int sys_thread_create(pthread_t *thread, void *(*entry)(void *), void *argument)
 {
+    pthread_attr_t attributes;
     if (core_fault("pthread_create"))
         return EAGAIN;
-    return pthread_create(thread, NULL, entry, argument);
+    int error_number = pthread_attr_init(&attributes);
+    if (error_number)
+        return error_number;
+    error_number = pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    if (!error_number)
+        error_number = pthread_create(thread, &attributes, entry, argument);
+    pthread_attr_destroy(&attributes);
+    /* A program with large thread-local variables needs more. */
+    return error_number == EINVAL ? pthread_create(thread, NULL, entry, argument) : error_number;
 }
 
 static const char *root = "";
