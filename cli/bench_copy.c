@@ -19,17 +19,28 @@ static const char documentation[] =
     "one call of the driver for each, 'batch' its batched copy, 'ours' raffia_copy_batch() with a "
     "threshold above the size. copy.loop_over_ours and copy.batch_over_ours are of 4096 copies of "
     "256 bytes to the device.\n\n"
+    "With --sweep there are rows sweep.<count>x<size>.<way> of all combinations up to 16 MiB, to "
+    "the "
+    "device: 'loop' and 'batch' as above, 'auto' raffia_copy_batch() with the threshold set to "
+    "auto. "
+    "copy.auto_slower says for how many of them auto is slower than the better of the driver's "
+    "two, "
+    "so that the 95 % confidence intervals of the medians do not meet; copy.auto_by_kernel how "
+    "many "
+    "it makes by the kernel; copy.best_over_auto_least is the least ratio of the medians.\n\n"
     "Values: the best rate of each direction from pinned memory, in GB/s; and the kernel copy "
     "threshold that a measurement advises, with the least number of copies at once that it pays "
     "for.\n\n"
     "Examples:\n"
     "  raffia bench copy --device cuda:0\n"
-    "  raffia bench copy --device cuda:0 --sizes 4MiB,16MiB,512MiB --json\n\n"
+    "  raffia bench copy --device cuda:0 --sizes 4MiB,16MiB,512MiB --json\n"
+    "  raffia bench copy --device cuda:0 --sweep\n\n"
     "Exit codes: 0 measured, 1 it could not be measured, 2 bad command line.";
 
 enum key {
     KEY_SIZES = BENCH_OPTION_FIRST,
     KEY_TOTAL,
+    KEY_SWEEP,
 };
 
 #define TOTAL_DEFAULT ((size_t)1 << 30)
@@ -38,6 +49,8 @@ enum key {
 static const struct argp_option option_table[] = {
     {"sizes", KEY_SIZES, "SIZE[,SIZE...]", 0,
      "sizes of one copy, at most 8 (256KiB,1MiB,4MiB,16MiB,64MiB,256MiB)", 0},
+    {"sweep", KEY_SWEEP, NULL, 0,
+     "measure small copies in many sizes and numbers, with the threshold set to auto", 0},
     {"total", KEY_TOTAL, "SIZE", 0, "bytes of one sample, in at most 65536 copies (1GiB)", 0},
     {0},
 };
@@ -62,6 +75,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
     switch (key) {
     case KEY_SIZES:
         parse_sizes(state, text, plan);
+        return 0;
+    case KEY_SWEEP:
+        plan->sweep = true;
         return 0;
     case KEY_TOTAL:
         plan->total_bytes = cli_option_size(state, "--total", text, 1, BYTES_MAX);

@@ -1,6 +1,7 @@
 #include "cli/bench_copy_rounds.h"
 
 #include "cli/bench_copy_batch.h"
+#include "cli/bench_copy_sweep.h"
 #include "cli/bench_device.h"
 #include "cli/bench_memory.h"
 #include "cli/bench_pool.h"
@@ -156,14 +157,20 @@ static raffia_status run(struct bench *bench)
     bench_report_value(bench->report, "copy.h2d_pinned_gb_per_s",
                        best_rate(bench, TO_DEVICE) * 1e-9);
     bench_report_value(bench->report, "copy.d2h_pinned_gb_per_s", best_rate(bench, TO_HOST) * 1e-9);
-    return bench_copy_batch(&bench->device, bench->on_device, bench->on_host[PINNED],
-                            bench->plan->options.runs, bench->report);
+    status = bench_copy_batch(&bench->device, bench->on_device, bench->on_host[PINNED],
+                              bench->plan->options.runs, bench->report);
+    if (!status && bench->plan->sweep)
+        status = bench_copy_sweep(&bench->device, bench->on_device, bench->on_host[PINNED],
+                                  bench->plan->options.runs, bench->report);
+    return status;
 }
 
 raffia_status bench_copy_measure(const struct bench_copy_plan *plan, struct bench_report *report)
 {
     struct bench bench = {.plan = plan, .report = report};
     bench.largest = bench_copy_batch_bytes();
+    if (plan->sweep)
+        bench.largest = core_max(bench.largest, bench_copy_sweep_bytes());
     for (size_t i = 0; i < plan->size_count; i++)
         bench.largest = core_max(bench.largest, plan->sizes[i]);
     raffia_status status =

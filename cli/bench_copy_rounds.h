@@ -14,6 +14,7 @@ struct bench_copy_plan {
     size_t sizes[BENCH_COPY_SIZES_MAX]; /* of one copy */
     size_t size_count;
     size_t total_bytes; /* moved by one sample, in copies of one size */
+    bool sweep;         /* small copies in many sizes and numbers as well */
 };
 
 /* Measures; `report` is empty. */

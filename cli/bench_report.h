@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#define BENCH_ROWS_MAX   48
+#define BENCH_ROWS_MAX   256
 #define BENCH_RATIOS_MAX 32
 #define BENCH_VALUES_MAX 64
 #define BENCH_NOTES_MAX  16

@@ -43,8 +43,9 @@ typedef struct raffia_copy_element {
 
 /** From where on a kernel was measured to be no faster than the driver's copies. */
 typedef struct raffia_copy_thresholds {
-    size_t bytes; /**< copies smaller than this go faster by a kernel; 0 = none does */
-    size_t count; /**< if at least so many are submitted at once; 0 = however many, none does */
+    size_t bytes; /**< copies smaller than this go faster by a kernel where 64 or more are submitted
+                       at once; 0 = none does. The fewer there are, the smaller is this size */
+    size_t count; /**< least number at once of which any do; 0 = however many, none does */
 } raffia_copy_thresholds;
 
 RAFFIA_BEGIN_DECLS
@@ -92,7 +93,7 @@ RAFFIA_API RAFFIA_NODISCARD raffia_status raffia_copy_batch(const char *device,
  *        for the process.
  *
  * It is what #RAFFIA_KERNEL_COPY_AUTO goes by; the first copy that needs it measures, if this has
- * not been called. It takes some 10 ms, 16 MiB each of device and pinned memory, and a stream of
+ * not been called. It takes some 30 ms, 16 MiB each of device and pinned memory, and a stream of
  * its own; on a device that is busy with other work it measures that.
  *
  * @param device     as raffia_copy()

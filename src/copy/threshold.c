@@ -12,37 +12,46 @@
 
 #define SMALLEST  ((size_t)256)
 #define LARGEST   ((size_t)256 << 10)
-#define COUNT_MAX ((size_t)64)
+#define CLASSES   7 /* of counts: 1, 2, 4, ... */
+#define COUNT_MAX ((size_t)1 << (CLASSES - 1))
 #define BYTES_MAX (LARGEST * COUNT_MAX)
 #define TIMES     5 /* the fastest counts: what slows a copy down is other work */
 #define FACTOR    2
 #define KNOWN_MAX 64
 
+/* A kernel has to be so much faster: what is as fast one time is slower another. */
+#define MARGIN 1.05
+
 /* ---- what was measured ------------------------------------------------------------------------
  */
 
+/* For so many copies at once as the class says, smaller ones than this go by a kernel; 0: none. */
+struct limits {
+    size_t of[CLASSES];
+};
+
 struct known {
     struct driver_device device; /* no driver: the entry is free */
-    raffia_copy_thresholds thresholds;
+    struct limits limits;
 };
 
 /* Guarded by the lock of the process. A forked child has the same machine. */
 static struct known known[KNOWN_MAX];
 
-static bool recall(struct driver_device device, raffia_copy_thresholds *thresholds)
+static bool recall(struct driver_device device, struct limits *limits)
 {
     bool found = false;
     core_process_lock();
     for (int i = 0; i < KNOWN_MAX && !found; i++) {
         found = known[i].device.driver == device.driver && known[i].device.index == device.index;
         if (found)
-            *thresholds = known[i].thresholds;
+            *limits = known[i].limits;
     }
     core_process_unlock();
     return found;
 }
 
-static void remember(struct driver_device device, const raffia_copy_thresholds *thresholds)
+static void remember(struct driver_device device, const struct limits *limits)
 {
     core_process_lock();
     for (int i = 0; i < KNOWN_MAX; i++) {
@@ -50,7 +59,7 @@ static void remember(struct driver_device device, const raffia_copy_thresholds *
             known[i].device.driver == device.driver && known[i].device.index == device.index;
         if (!same && known[i].device.driver)
             continue;
-        known[i] = (struct known){device, *thresholds};
+        known[i] = (struct known){device, *limits};
         break;
     }
     core_process_unlock();
@@ -117,32 +126,39 @@ static raffia_status is_faster(struct trial *trial, size_t bytes, size_t count, 
     if (!status)
         status = time_copies(trial, bytes, count, 0, &driver);
     if (!status)
-        *faster_p = kernel < driver;
+        *faster_p = kernel * MARGIN < driver;
     return status;
 }
 
-static raffia_status find_crossover(struct trial *trial, raffia_copy_thresholds *found)
+/* The size of the first copies that are no faster by a kernel, or the largest tried; 0 if that is
+ * the smallest. */
+static raffia_status find_limit(struct trial *trial, size_t count, size_t *limit_p)
 {
-    bool faster = false;
+    bool faster = true;
     raffia_status status = RAFFIA_OK;
-    *found = (raffia_copy_thresholds){0};
-    for (size_t count = 1; count <= COUNT_MAX && !status && !faster; count *= FACTOR) {
-        status = is_faster(trial, SMALLEST, count, &faster);
-        if (!status && faster)
-            found->count = count;
+    size_t bytes = SMALLEST;
+    for (;; bytes *= FACTOR) {
+        status = is_faster(trial, bytes, count, &faster);
+        if (status || !faster || bytes == LARGEST)
+            break;
     }
-    for (size_t bytes = SMALLEST; bytes <= LARGEST && !status && faster; bytes *= FACTOR) {
-        status = is_faster(trial, bytes, COUNT_MAX, &faster);
-        if (!status)
-            found->bytes = bytes; /* of the first that is slower, or the last */
-    }
-    if (found->bytes == SMALLEST)
-        *found = (raffia_copy_thresholds){0};
+    *limit_p = bytes == SMALLEST ? 0 : bytes;
+    return status;
+}
+
+static raffia_status find_limits(struct trial *trial, struct limits *found)
+{
+    raffia_status status = RAFFIA_OK;
+    for (size_t i = 0; i < CLASSES && !status; i++)
+        status = find_limit(trial, (size_t)1 << i, &found->of[i]);
+    /* Fewer copies are no better for a kernel, whatever a measurement that was disturbed says. */
+    for (size_t i = CLASSES - 1; i-- > 0;)
+        found->of[i] = core_min(found->of[i], found->of[i + 1]);
     return status;
 }
 
 /* Memory and a stream of its own, and back. */
-static raffia_status measure(const struct copy_device *on, raffia_copy_thresholds *found)
+static raffia_status measure(const struct copy_device *on, struct limits *found)
 {
     const struct driver_device device = on->device, pinned = on->copier;
     struct trial trial = {.on = on};
@@ -159,7 +175,7 @@ static raffia_status measure(const struct copy_device *on, raffia_copy_threshold
     status = device.driver->stream_create(device.index, &trial.stream);
     if (status)
         goto free_pinned;
-    status = find_crossover(&trial, found);
+    status = find_limits(&trial, found);
     /* Also what a failure has left under way. */
     struct core_error_record cause;
     core_error_save(&cause);
@@ -177,51 +193,61 @@ free_device:
     return status;
 }
 
-static raffia_status calibrate(const struct copy_device *on, raffia_copy_thresholds *thresholds)
+/* The two numbers that say most of it. */
+static raffia_copy_thresholds summarize(const struct limits *limits)
+{
+    raffia_copy_thresholds both = {.bytes = limits->of[CLASSES - 1]};
+    for (size_t i = CLASSES; both.bytes && i-- > 0 && limits->of[i];)
+        both.count = (size_t)1 << i;
+    return both;
+}
+
+static raffia_status calibrate(const struct copy_device *on, struct limits *limits)
 {
     char name[RAFFIA_DEVICE_NAME_MAX], size[CORE_SIZE_TEXT_MAX];
-    raffia_copy_thresholds found;
+    struct limits found = {{0}};
     if (!on->runs_kernels || on->copier.driver == on->device.driver)
         return refuse(on);
     raffia_status status = measure(on, &found);
     if (status)
         return status;
     remember(on->device, &found);
-    core_log_info("copies on %s of less than %s, if there are %zu at once or more, are made by a "
-                  "kernel where the threshold is measured",
-                  driver_device_name(on->device, name), core_format_size(found.bytes, size),
-                  found.count);
-    *thresholds = found;
+    const raffia_copy_thresholds both = summarize(&found);
+    core_log_info("copies on %s of less than %s, or less the fewer there are, are made by a kernel "
+                  "where the threshold is measured, if there are %zu at once or more",
+                  driver_device_name(on->device, name), core_format_size(both.bytes, size),
+                  both.count);
+    *limits = found;
     return RAFFIA_OK;
 }
 
 raffia_status raffia_copy_calibrate(const char *device, raffia_copy_thresholds *thresholds)
 {
-    raffia_copy_thresholds found = {0};
+    struct limits found;
     struct copy_device on = {0};
     raffia_status status = copy_device_open(device, &on);
     if (!status)
         status = calibrate(&on, &found);
     if (!status && thresholds)
-        *thresholds = found;
+        *thresholds = summarize(&found);
     return status;
 }
 
 /* ---- the limit in force ---------------------------------------------------------------------- */
 
 /* What is not to be had is not asked for again, until somebody calibrates. */
-static void calibrate_unasked(const struct copy_device *on, raffia_copy_thresholds *thresholds)
+static void calibrate_unasked(const struct copy_device *on, struct limits *limits)
 {
     struct core_error_record before;
     core_error_save(&before);
-    if (!calibrate(on, thresholds))
+    if (!calibrate(on, limits))
         return;
     char name[RAFFIA_DEVICE_NAME_MAX];
     core_log_warn("the kernel copy threshold of %s cannot be measured, and is 0: %s",
                   driver_device_name(on->device, name), raffia_last_error());
     core_error_restore(&before);
-    *thresholds = (raffia_copy_thresholds){0};
-    remember(on->device, thresholds);
+    *limits = (struct limits){{0}};
+    remember(on->device, limits);
 }
 
 static bool is_being_recorded(const struct copy_device *on, driver_stream stream)
@@ -235,16 +261,22 @@ static bool is_being_recorded(const struct copy_device *on, driver_stream stream
     return true; /* measuring would meet the same failure */
 }
 
+/* The class of the largest count tried that is not above it. */
+static size_t class_of(size_t count)
+{
+    return 63 - (size_t)__builtin_clzll(core_min(core_max(count, 1), COUNT_MAX));
+}
+
 size_t copy_threshold(const struct copy_device *on, driver_stream stream, size_t count)
 {
     const size_t limit = raffia_kernel_copy_threshold();
-    raffia_copy_thresholds thresholds;
+    struct limits limits;
     if (limit != RAFFIA_KERNEL_COPY_AUTO || !on->runs_kernels)
         return limit;
-    if (!recall(on->device, &thresholds)) {
+    if (!recall(on->device, &limits)) {
         if (is_being_recorded(on, stream))
             return 0;
-        calibrate_unasked(on, &thresholds);
+        calibrate_unasked(on, &limits);
     }
-    return thresholds.count && count >= thresholds.count ? thresholds.bytes : 0;
+    return limits.of[class_of(count)];
 }
