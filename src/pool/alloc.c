@@ -42,9 +42,11 @@ static raffia_status make_request(const struct raffia_pool *pool, size_t bytes, 
     return RAFFIA_OK;
 }
 
-/* The path that is meant to be taken: one lock, no driver call. */
-static raffia_status allocate_mapped(struct raffia_pool *pool, const struct space_request *request,
-                                     struct space_block *block)
+/* The path that is meant to be taken: one lock, no driver call. In line, with take_mapped() below:
+ * a tenth of what an allocation costs was to get from one of these functions into the next. */
+static inline __attribute__((always_inline)) raffia_status
+allocate_mapped(struct raffia_pool *pool, const struct space_request *request,
+                struct space_block *block)
 {
     if (__builtin_expect(pool_arenas_of(pool) != NULL, 0) && pool_arena_take(pool, request, block))
         return RAFFIA_OK;
@@ -74,7 +76,8 @@ static __attribute__((noinline)) bool take_mapped_specially(struct raffia_pool *
     return true;
 }
 
-bool pool_take_mapped(raffia_pool *pool, size_t bytes, size_t alignment, void **address_p)
+static inline __attribute__((always_inline)) bool take_mapped(raffia_pool *pool, size_t bytes,
+                                                              size_t alignment, void **address_p)
 {
     const struct space_request request = {.bytes = bytes, .alignment = alignment};
     struct space_block block;
@@ -86,6 +89,11 @@ bool pool_take_mapped(raffia_pool *pool, size_t bytes, size_t alignment, void **
         return false;
     *address_p = pool->base + block.offset;
     return true;
+}
+
+bool pool_take_mapped(raffia_pool *pool, size_t bytes, size_t alignment, void **address_p)
+{
+    return take_mapped(pool, bytes, alignment, address_p);
 }
 
 /* What is left to try with nothing left in arenas. */
@@ -204,8 +212,8 @@ static raffia_status allocate(raffia_pool *pool, size_t bytes, size_t alignment,
 
 raffia_status raffia_pool_alloc(raffia_pool *pool, size_t bytes, size_t alignment, void **address_p)
 {
-    if (pool && address_p && bytes && core_is_power_of_two(alignment ? alignment : 1) &&
-        core_log_level() < RAFFIA_LOG_DEBUG && pool_take_mapped(pool, bytes, alignment, address_p))
+    if (pool && address_p && bytes && !(alignment & (alignment - 1)) &&
+        core_log_level() < RAFFIA_LOG_DEBUG && take_mapped(pool, bytes, alignment, address_p))
         return RAFFIA_OK;
     return allocate(pool, bytes, alignment, RAFFIA_HINT_NONE, NULL, address_p);
 }

@@ -122,7 +122,8 @@ static __attribute__((noinline)) raffia_status refuse(struct raffia_pool *pool, 
 }
 
 /* Takes back what a caller names. */
-static raffia_status free_now(struct raffia_pool *pool, const void *address, size_t requested)
+static inline __attribute__((always_inline)) raffia_status
+free_plainly(struct raffia_pool *pool, const void *address, size_t requested)
 {
     assert(pool);
     core_log_debug("pool '%s': free of %p", pool->name, address);
@@ -132,6 +133,12 @@ static raffia_status free_now(struct raffia_pool *pool, const void *address, siz
     if (last)
         pool_tear_down(pool);
     return RAFFIA_OK;
+}
+
+/* The same for those in whose frame it would be in the way. */
+static raffia_status free_now(struct raffia_pool *pool, const void *address, size_t requested)
+{
+    return free_plainly(pool, address, requested);
 }
 
 static __attribute__((noinline)) raffia_status free_specially(struct raffia_pool *pool,
@@ -150,12 +157,13 @@ static __attribute__((noinline)) raffia_status free_specially(struct raffia_pool
 
 raffia_status raffia_pool_free(raffia_pool *pool, void *address)
 {
-    if (!address || pool_is_inherited(pool))
+    if (!address)
         return RAFFIA_OK;
-    raffia_status status = pool_enter(pool);
-    if (status)
-        return status;
-    return pool->plain ? free_now(pool, address, 0) : free_specially(pool, NULL, address, 0);
+    if (!pool)
+        return pool_refuse_entry(pool);
+    if (pool_is_inherited(pool))
+        return RAFFIA_OK;
+    return pool->plain ? free_plainly(pool, address, 0) : free_specially(pool, NULL, address, 0);
 }
 
 raffia_status pool_refuse_stream(const struct raffia_pool *pool)

@@ -1,6 +1,7 @@
 /*
  * One space taking over what another one has in it.
  */
+#include "space/recent.h"
 #include "space/slab.h"
 
 #include <assert.h>
@@ -82,6 +83,8 @@ void space_absorb(struct space *space, struct space *other)
     assert(space->range_units == other->range_units && space->granule == other->granule);
     assert(space->spare_count >= 2 * ((uint64_t)other->blocks + other->slabs.count));
     space_link at = 0;
+    space_settle(space);
+    space_settle(other);
     for (space_link link = space_at(other, other->wall)->next; link != other->wall;
          link = space_at(other, link)->next) {
         const struct space_record *record = space_at(other, link);

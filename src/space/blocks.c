@@ -3,7 +3,10 @@
  */
 #include "core/checked.h"
 #include "core/error.h"
+#include "space/recent.h"
 #include "space/slab.h"
+
+#include <assert.h>
 
 /* The stretch for a request without alignment: the first of the own class in its lowest zone if it
  * is large enough, else the first of the next class that has any, in its lowest zone. */
@@ -36,17 +39,8 @@ static inline __attribute__((always_inline)) void cut(struct space *space, space
     const uint32_t rest = record->units - units;
     space_cell_remove(space, link);
     if (rest) {
-        const space_link behind = space->spares[--space->spare_count], next = record->next;
-        struct space_record *other = space_at(space, behind);
         const uint32_t offset = record->offset + units;
-        other->offset = offset;
-        other->units = rest;
-        other->previous = link;
-        other->next = next;
-        space_at(space, next)->previous = behind;
-        record->next = behind;
-        record->units = units;
-        space_cell_put(space, behind, offset, rest);
+        space_cell_put(space, space_records_cut(space, link, units, rest), offset, rest);
     }
 }
 
@@ -68,6 +62,7 @@ static inline __attribute__((always_inline)) raffia_status take(struct space *sp
     if (bytes > space->range_bytes)
         return RAFFIA_ERROR_OUT_OF_MEMORY;
     const uint32_t units = space_units(space, bytes);
+    assert(!space->loose); /* space_allocate() has settled */
     const space_link link = find_stretch(space, units, thorough);
     if (!link)
         return RAFFIA_ERROR_OUT_OF_MEMORY;
@@ -76,6 +71,8 @@ static inline __attribute__((always_inline)) raffia_status take(struct space *sp
         return status;
     cut(space, link, units);
     hold(space, link, space_slack_of(space, units, bytes));
+    /* Not for a thorough request: the same one would have to be as thorough. */
+    space->recent = thorough ? 0 : link;
     *link_p = link;
     return RAFFIA_OK;
 }
@@ -109,6 +106,7 @@ take_placed(struct space *space, const struct space_request *request, space_link
     struct space_place place;
     if (search.alignment == 0)
         search.alignment = 1;
+    space_settle(space);
     if (!space_find_place(space, &search, &place))
         return RAFFIA_ERROR_OUT_OF_MEMORY;
     raffia_status status = space_cut_place(space, &place, search.units);
@@ -164,8 +162,20 @@ take_any_slot(struct space *space, size_t bytes, struct space_block *block)
     return RAFFIA_OK;
 }
 
-raffia_status space_allocate(struct space *space, const struct space_request *request,
-                             struct space_block *block)
+static inline void describe_taken(const struct space *space, space_link link, size_t requested,
+                                  struct space_block *block)
+{
+    const struct space_record *record = space_at(space, link);
+    block->handle = space_handle_of(space, link);
+    block->offset = (size_t)record->offset << space->granule_shift;
+    block->bytes = (size_t)record->units << space->granule_shift;
+    block->requested = requested;
+    block->state = SPACE_HELD;
+}
+
+/* Out of line: a request that is served again needs no such frame. */
+static __attribute__((noinline)) raffia_status
+allocate_any(struct space *space, const struct space_request *request, struct space_block *block)
 {
     if (request->bytes == 0 || (request->alignment & (request->alignment - 1)) ||
         (unsigned)request->placement > SPACE_PLACE_HIGH)
@@ -184,12 +194,26 @@ raffia_status space_allocate(struct space *space, const struct space_request *re
         return take_any_slot(space, request->bytes, block);
     if (status)
         return status;
-    const struct space_record *record = space_at(space, link);
-    block->handle = space_handle_of(space, link);
-    block->offset = (size_t)record->offset << space->granule_shift;
-    block->bytes = (size_t)record->units << space->granule_shift;
-    block->requested = request->bytes;
-    block->state = SPACE_HELD;
+    describe_taken(space, link, request->bytes, block);
+    return RAFFIA_OK;
+}
+
+raffia_status space_allocate(struct space *space, const struct space_request *request,
+                             struct space_block *block)
+{
+    size_t slack;
+    if (!space->loose)
+        return allocate_any(space, request, block);
+    /* What may go into a slab is asked of those first. */
+    if (!space_is_again(space, request->bytes, &slack) || request->alignment > space->granule ||
+        (request->alignment & (request->alignment - 1)) || request->placement != SPACE_PLACE_ANY ||
+        request->thorough || request->bytes <= space->slabs.most_bytes) {
+        space_settle(space);
+        return allocate_any(space, request, block);
+    }
+    const space_link link = space_cut_again(space);
+    hold(space, link, (uint32_t)slack);
+    describe_taken(space, link, request->bytes, block);
     return RAFFIA_OK;
 }
 
@@ -208,15 +232,63 @@ static inline raffia_status give_slot(struct space *space, struct space_slab *sl
     return RAFFIA_OK;
 }
 
-static inline __attribute__((always_inline)) void give(struct space *space, space_link link)
+/*
+ * No branch here depends on what is free: whether a neighbour is, no predictor can tell. Where one
+ * is not, what would be done to it is done to the dummy, and a mask makes it count for nothing.
+ */
+static inline __attribute__((always_inline)) void release(struct space *space, space_link link)
+{
+    space_settle(space);
+    struct space_record *record = space_at(space, link);
+    const space_link before = record->previous, behind = record->next;
+    struct space_record *low = space_at(space, before), *high = space_at(space, behind);
+    const uint32_t low_mask = space_mask(low->ring.next != 0);
+    const uint32_t high_mask = space_mask(high->ring.next != 0);
+    space_cell_unlink(space, low);
+    space_cell_unlink(space, high);
+
+    /* The lowest of the three records stays; it has the start of the whole. */
+    const space_link kept = space_choose(low_mask, before, link);
+    const space_link next = space_choose(high_mask, high->next, behind);
+    const uint32_t offset = space_choose(low_mask, low->offset, record->offset);
+    const uint32_t units = record->units + (low->units & low_mask) + (high->units & high_mask);
+    space_at(space, next)->previous = kept;
+    high->units &= ~high_mask;
+    record->units = 0; /* unless it stays */
+    space_at(space, kept)->next = next;
+    space_at(space, kept)->units = units;
+
+    space_link *spares = space->spares;
+    uint32_t spare_count = space->spare_count;
+    spares[spare_count] = link;
+    spare_count -= low_mask;
+    spares[spare_count] = behind;
+    spare_count -= high_mask;
+    space->spare_count = spare_count;
+    space_cell_put(space, kept, offset, units);
+}
+
+void space_release(struct space *space, space_link link)
+{
+    release(space, link);
+}
+
+/* What is counted and looked up of a block at a unit ends. */
+static inline __attribute__((always_inline)) void forget(struct space *space, space_link link,
+                                                         uint32_t unit)
 {
     struct space_record *record = space_at(space, link);
     space->free_units += record->units;
     space->slack_bytes -= record->slack;
     space->blocks--;
     record->tag = (record->tag & ~SPACE_STATE_MASK) + (1u << SPACE_STATE_BITS);
-    space_lookup_remove(space, link, record->offset);
-    space_release(space, link);
+    space_lookup_remove(space, link, unit);
+}
+
+static inline __attribute__((always_inline)) void give(struct space *space, space_link link)
+{
+    forget(space, link, space_at(space, link)->offset);
+    release(space, link);
 }
 
 /* A handle of a block that is cached, or of none. */
@@ -239,7 +311,8 @@ static raffia_status __attribute__((cold)) free_other(struct space *space, space
     return RAFFIA_OK;
 }
 
-raffia_status space_free(struct space *space, space_handle handle)
+/* Out of line: freeing the recent block needs no such frame. */
+static __attribute__((noinline)) raffia_status free_any(struct space *space, space_handle handle)
 {
     struct space_record *pending;
     if (!space_block_in(space, handle, SPACE_HELD)) {
@@ -250,6 +323,17 @@ raffia_status space_free(struct space *space, space_handle handle)
         space->slack_bytes += pending->slack; /* that of what is held is counted */
     }
     give(space, (space_link)handle);
+    return RAFFIA_OK;
+}
+
+raffia_status space_free(struct space *space, space_handle handle)
+{
+    const space_link link = (space_link)handle;
+    if (link != space->recent || !space_block_in(space, handle, SPACE_HELD) ||
+        !space_may_be_loose(space))
+        return free_any(space, handle);
+    forget(space, link, space_at(space, link)->offset);
+    space_make_whole(space);
     return RAFFIA_OK;
 }
 
@@ -269,6 +353,10 @@ raffia_status space_free_held(struct space *space, size_t offset, size_t request
     if (requested && bytes - record->slack != requested)
         return RAFFIA_ERROR_BAD_ADDRESS;
     *bytes_p = bytes;
-    give(space, link);
+    forget(space, link, unit);
+    if (link == space->recent && space_may_be_loose(space))
+        space_make_whole(space);
+    else
+        release(space, link);
     return RAFFIA_OK;
 }

@@ -3,6 +3,7 @@
  */
 #include "core/checked.h"
 #include "core/error.h"
+#include "space/recent.h"
 #include "space/slab.h"
 
 /* A block of its own, or one in a slab. */
@@ -203,6 +204,7 @@ raffia_status space_resize(struct space *space, space_handle handle, size_t requ
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT, "a block cannot be resized to 0 bytes");
     if (target.slab)
         return resize_slot(space, &target, requested);
+    space_settle(space);
     const space_link link = target.link;
     const uint32_t old = space_at(space, link)->units;
     const bool possible = requested <= space->range_bytes;

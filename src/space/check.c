@@ -4,6 +4,7 @@
  */
 #include "core/checked.h"
 #include "core/error.h"
+#include "space/recent.h"
 #include "space/slab.h"
 
 #define DAMAGED(...) core_error(RAFFIA_ERROR_CORRUPT, "the space is damaged: " __VA_ARGS__)
@@ -93,7 +94,10 @@ static raffia_status check_record(const struct space *space, space_link link)
         return DAMAGED("%u units at unit %u lie outside of it", record->units, record->offset);
     if (state > SPACE_SLAB)
         return DAMAGED("the record at unit %u is in state %u", record->offset, (unsigned)state);
+    const bool loose = record->ring.next == SPACE_LOOSE_RING;
     if ((record->ring.next != 0) != (state == SPACE_FREE) ||
+        loose != (link == space_loose(space)) ||
+        (loose && record->ring.previous != SPACE_LOOSE_RING) ||
         (state == SPACE_ABSENT && record->ring.previous))
         return DAMAGED("the record at unit %u, in state %u, has a wrong place in a ring",
                        record->offset, (unsigned)state);
@@ -155,6 +159,34 @@ static raffia_status check_list(const struct space *space, struct census *census
     }
 }
 
+/* Comes before the list: which stretch is loose is only known if the recent block is one. */
+static raffia_status check_recent(const struct space *space)
+{
+    const struct space_record *record = space_at(space, space->recent), *behind;
+    if (!space->recent && space->loose == SPACE_LOOSE_NONE)
+        return RAFFIA_OK;
+    if (!space_is_record(space, space->recent) || !space_is_record(space, record->next) ||
+        (unsigned)space->loose > SPACE_LOOSE_REST)
+        return DAMAGED("its recent block is none");
+    behind = space_at(space, record->next);
+    if (space->loose == SPACE_LOOSE_WHOLE) {
+        const size_t units = space->recent_bytes >> space->granule_shift;
+        if (space_loose(space) != space->recent || units == 0 || units > record->units ||
+            units << space->granule_shift != space->recent_bytes)
+            return DAMAGED("the stretch at unit %u is not that of its recent block, of %zu bytes",
+                           record->offset, space->recent_bytes);
+        if (space_cell_holds(space, space_cell_of(space, record->offset, record->units)))
+            return DAMAGED("the loose stretch at unit %u is not alone in its cell", record->offset);
+    } else if (!is_block(record)) {
+        return DAMAGED("at unit %u is no recent block", record->offset);
+    } else if (space->loose == SPACE_LOOSE_REST &&
+               (space_loose(space) != 0) != (space_state_of(behind) == SPACE_FREE)) {
+        return DAMAGED("what is free behind its recent block, at unit %u, is not loose",
+                       record->offset);
+    }
+    return RAFFIA_OK;
+}
+
 /* Spare records have no units, so those of the stack are exactly those without, if there are as
  * many and no two are the same: sums of links and of their squares tell. */
 static raffia_status check_spares(const struct space *space, uint32_t records)
@@ -203,7 +235,7 @@ static raffia_status check_ring(const struct space *space, uint32_t cell, uint32
     }
     if (head->previous != previous)
         return DAMAGED("the last of cell %u has no place there", cell);
-    const bool marked = space->cells[cell / 64] >> cell % 64 & 1;
+    const bool marked = space_cell_holds(space, cell);
     if (marked != (head->next != cell))
         return DAMAGED("cell %u is marked %s", cell, marked ? "in use and is empty" : "empty");
     return RAFFIA_OK;
@@ -211,7 +243,7 @@ static raffia_status check_ring(const struct space *space, uint32_t cell, uint32
 
 static raffia_status check_cells(const struct space *space, const struct census *census)
 {
-    uint32_t found = 0;
+    uint32_t found = space_loose(space) != 0;
     const uint64_t guard = (uint64_t)1 << SPACE_GUARD_CELL % 64;
     if ((uint8_t)space->cells[0] || (space->cells[SPACE_GUARD_CELL / 64] & ~(guard - 1)) != guard)
         return DAMAGED("cells are marked that are none, or their guard is not");
@@ -243,12 +275,22 @@ static raffia_status check_counters(const struct space *space, const struct cens
         (size_t)census->units[SPACE_FREE], (size_t)present, census->blocks);
 }
 
+/* Nothing is settled here: that would change what is looked at. */
+static uint32_t find_largest(const struct space *space)
+{
+    const space_link loose = space_loose(space);
+    const uint32_t units = loose ? space_at(space, loose)->units : 0;
+    return (uint32_t)core_max(space_find_largest(space), units);
+}
+
 raffia_status space_check(struct space *space)
 {
     struct census census = {0};
     raffia_status status = space_slabs_check(space);
     if (!status)
         status = check_table(space);
+    if (!status)
+        status = check_recent(space);
     if (!status)
         status = check_list(space, &census);
     if (!status)
@@ -257,7 +299,7 @@ raffia_status space_check(struct space *space)
         status = check_counters(space, &census);
     if (!status)
         status = check_cells(space, &census);
-    if (!status && space_find_largest(space) != census.largest)
+    if (!status && find_largest(space) != census.largest)
         return DAMAGED("its largest free stretch is not the %u units found by looking at all",
                        census.largest);
     return status;

@@ -8,7 +8,8 @@
  * record touch it.
  *
  * A free record is in the ring of its *cell*: 4 size classes an octave times 8 zones (eighths of
- * the range). A bit for each cell says whether its ring is empty.
+ * the range). A bit for each cell says whether its ring is empty. One may be in none (recent.h):
+ * whoever looks into cells or changes them calls space_settle() first.
  *
  * A block is found by its offset in a table: a hash of few blocks a slot, chained through the
  * records; or, where the range has few granules, a slot for each.
@@ -38,6 +39,8 @@ enum {
     /* Links. No size has class 0, so the dummy lies where the heads of its rings would be. The bit
      * of cell 0 is cleared where there is none to clear, and never set. */
     SPACE_RECORD_WORDS = 4,
+    /* Behind the dummy: both neighbours of a free record that is in no cell. */
+    SPACE_LOOSE_RING = SPACE_RECORD_WORDS,
     SPACE_FIRST_LINK = (SPACE_CELLS + 8) & ~7, /* of records, behind the heads; a whole line */
 };
 
@@ -62,6 +65,13 @@ struct space_ring {
 #define SPACE_SLAB       ((enum space_state)(SPACE_STATES + 1)) /* slab.h */
 #define SPACE_STATE_BITS 3u
 #define SPACE_STATE_MASK ((1u << SPACE_STATE_BITS) - 1)
+
+/* Which free stretch is in no cell (recent.h). */
+enum space_looseness {
+    SPACE_LOOSE_NONE = 0,
+    SPACE_LOOSE_WHOLE, /* the recent one, whose block was freed */
+    SPACE_LOOSE_REST,  /* what is free behind the recent block, if anything is */
+};
 
 struct space_record {
     /* Of free space, its neighbours in the ring of its cell. Otherwise `next` is 0, and `previous`
@@ -122,6 +132,10 @@ struct space {
     uint64_t cached_units;
     size_t blocks; /* those in slabs are not counted */
     uint64_t pending_units;
+
+    space_link recent; /* the block that was taken last, or its stretch (recent.h); or 0 */
+    enum space_looseness loose;
+    size_t recent_bytes; /* of the block, while a stretch is loose */
 
     uint64_t cells[SPACE_CELL_WORDS]; /* a bit for each cell: its ring is not empty */
 
@@ -223,6 +237,12 @@ static inline uint32_t space_cell_of(const struct space *space, uint32_t offset,
     return (space_class_of(units) << SPACE_ZONE_BITS) + space_zone_of(space, offset);
 }
 
+/* Whether anything is in its ring. */
+static inline bool space_cell_holds(const struct space *space, uint32_t cell)
+{
+    return space->cells[cell / 64] >> cell % 64 & 1;
+}
+
 /* The head of a cell's ring has the number of the cell as its link. What is inserted last is taken
  * last: that packs better than the other way round, and costs the same. Offset and size are those
  * of the record, handed over so that nobody waits for them to come back from memory. */
@@ -244,6 +264,13 @@ static inline void space_cell_insert(struct space *space, space_link link)
     space_cell_put(space, link, space_at(space, link)->offset, space_at(space, link)->units);
 }
 
+/* All bits of a word but one, as a rotation, which is what a processor does fastest. */
+static inline uint64_t space_all_but(uint32_t bit)
+{
+    const uint64_t first = ~(uint64_t)1;
+    return first << bit % 64 | first >> (64 - bit % 64) % 64;
+}
+
 /* Takes a record out of its ring, or nothing out of none: then it is the dummy's that is changed.
  * The record's own ring stays as it was. */
 static inline void space_cell_unlink(struct space *space, const struct space_record *record)
@@ -253,7 +280,7 @@ static inline void space_cell_unlink(struct space *space, const struct space_rec
     space_ring_at(space, next)->previous = previous;
     /* Only a head can be both, or the dummy. */
     const uint32_t emptied = previous & space_mask(previous == next);
-    space->cells[emptied / 64] &= ~((uint64_t)1 << emptied % 64);
+    space->cells[emptied / 64] &= space_all_but(emptied);
 }
 
 static inline void space_cell_remove(struct space *space, space_link link)
@@ -326,43 +353,22 @@ space_link space_records_split(struct space *space, space_link link, uint32_t un
 /* Gives all of a record to the one before it. It is in no ring, and becomes a spare. */
 void space_records_join(struct space *space, space_link link);
 
-/*
- * Gives a part of the range to the free space: merges it with the free neighbours. The record is in
- * no ring; its state is that of free space already.
- *
- * No branch here depends on what is free: whether a neighbour is, no predictor can tell. Where one
- * is not, what would be done to it is done to the dummy, and a mask makes it count for nothing.
- */
-static inline __attribute__((always_inline)) void space_release(struct space *space,
-                                                                space_link link)
+/* Takes a reserved record for all but the first units of a stretch, which is in no cell. Neither is
+ * the new one, and its ring is not written. */
+static inline space_link space_records_cut(struct space *space, space_link link, uint32_t units,
+                                           uint32_t rest)
 {
     struct space_record *record = space_at(space, link);
-    const space_link before = record->previous, behind = record->next;
-    struct space_record *low = space_at(space, before), *high = space_at(space, behind);
-    const uint32_t low_mask = space_mask(low->ring.next != 0);
-    const uint32_t high_mask = space_mask(high->ring.next != 0);
-    space_cell_unlink(space, low);
-    space_cell_unlink(space, high);
-
-    /* The lowest of the three records stays; it has the start of the whole. */
-    const space_link kept = space_choose(low_mask, before, link);
-    const space_link next = space_choose(high_mask, high->next, behind);
-    const uint32_t offset = space_choose(low_mask, low->offset, record->offset);
-    const uint32_t units = record->units + (low->units & low_mask) + (high->units & high_mask);
-    space_at(space, next)->previous = kept;
-    high->units &= ~high_mask;
-    record->units = 0; /* unless it stays */
-    space_at(space, kept)->next = next;
-    space_at(space, kept)->units = units;
-
-    space_link *spares = space->spares;
-    uint32_t spare_count = space->spare_count;
-    spares[spare_count] = link;
-    spare_count -= low_mask;
-    spares[spare_count] = behind;
-    spare_count -= high_mask;
-    space->spare_count = spare_count;
-    space_cell_put(space, kept, offset, units);
+    const space_link behind = space->spares[--space->spare_count], next = record->next;
+    struct space_record *other = space_at(space, behind);
+    other->offset = record->offset + units;
+    other->units = rest;
+    other->previous = link;
+    other->next = next;
+    space_at(space, next)->previous = behind;
+    record->next = behind;
+    record->units = units;
+    return behind;
 }
 
 /* ---- find.c --------------------------------------------------------------------------------- */
@@ -396,6 +402,10 @@ uint32_t space_find_largest(const struct space *space);
 /* Cuts a place out of the free stretch that has it; the record, its link then, is in no ring and
  * free still. OUT_OF_HOST_MEMORY. */
 raffia_status space_cut_place(struct space *space, struct space_place *place, uint32_t units);
+
+/* Gives a part of the range to the free space: merges it with the free neighbours. The record is in
+ * no ring; its state is that of free space already. */
+void space_release(struct space *space, space_link link);
 
 /* ---- change.c ------------------------------------------------------------------------------- */
 

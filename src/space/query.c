@@ -3,6 +3,7 @@
  */
 #include "core/checked.h"
 #include "core/error.h"
+#include "space/recent.h"
 #include "space/slab.h"
 
 void space_describe(const struct space *space, space_link link, struct space_block *block)
@@ -87,6 +88,7 @@ void space_query(struct space *space, struct space_stats *stats)
 {
     const unsigned shift = space->granule_shift;
     space_drain(space);
+    space_settle(space);
     const uint64_t held =
         space->present_units - space->free_units - space->cached_units - space->pending_units;
     *stats = (struct space_stats){

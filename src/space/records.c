@@ -20,7 +20,8 @@
 #define LINE_WORDS (LINE_BYTES / sizeof(uint64_t))
 
 static_assert(sizeof(struct space_record) == SPACE_RECORD_WORDS * sizeof(uint64_t), "");
-static_assert(SPACE_ZONES >= SPACE_RECORD_WORDS, "the dummy fits in front of the heads");
+static_assert(SPACE_ZONES > SPACE_LOOSE_RING,
+              "the dummy fits in front of the heads, and the ring of none");
 
 static size_t words_for(uint32_t records)
 {

@@ -3,6 +3,7 @@
  */
 #include "core/error.h"
 #include "core/memory.h"
+#include "space/recent.h"
 #include "space/slab.h"
 
 #include <string.h>
@@ -141,6 +142,7 @@ static struct space_slab *make_slab(struct space *space, uint32_t class)
     const struct space_search search = {
         .units = SPACE_SLAB_UNITS, .alignment = SPACE_SLAB_UNITS, .placement = SPACE_PLACE_LOW};
     struct space_place place;
+    space_settle(space);
     if (!space_find_place(space, &search, &place) || !reach(space, place.offset + SPACE_SLAB_UNITS))
         return NULL;
     struct space_slab *slab = new_slab(space, class);

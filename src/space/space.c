@@ -5,6 +5,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "space/recent.h"
 #include "space/slab.h"
 
 /* A block's slack, less than a granule, has 32 bits. */
@@ -160,6 +161,7 @@ raffia_status space_remove(struct space *space, size_t offset, size_t bytes)
     if (status)
         return status;
     space_drain(space);
+    space_settle(space);
     const space_link stretch = find_whole(space, &part, SPACE_FREE);
     if (!stretch)
         return core_error(RAFFIA_ERROR_BUSY,

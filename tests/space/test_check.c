@@ -1,4 +1,5 @@
 /* space_check() sees damage: each kind is done to a sound space, seen, and undone. */
+#include "space/recent.h"
 #include "space/slab.h"
 #include "support/cmocka.h"
 
@@ -200,6 +201,43 @@ static void damaged_counters_are_seen(void **state)
     space_destroy(s);
 }
 
+/* A block that is taken and given back leaves a loose stretch. */
+static void a_damaged_loose_stretch_is_seen(void **state)
+{
+    (void)state;
+    struct fixture f = make();
+    struct space *s = f.space;
+    const struct space_request request = {.bytes = 8 * GRANULE};
+    struct space_block block;
+    assert_ok(space_allocate(s, &request, &block));
+    assert_ok(space_check(s));
+    DAMAGE(s, s->recent, f.hole, "no recent block");
+    DAMAGE(s, s->recent, f.held + 1, "recent block is none");
+    DAMAGE(s, s->recent, 1000000, "recent block is none");
+    assert_ok(space_free(s, block.handle));
+    assert_true(space_loose(s) == f.tail && s->loose == SPACE_LOOSE_WHOLE);
+    assert_ok(space_check(s));
+    DAMAGE(s, s->loose, SPACE_LOOSE_REST + 1, "recent block is none");
+    DAMAGE(s, s->loose, SPACE_LOOSE_NONE, "no recent block");
+    DAMAGE(s, s->loose, SPACE_LOOSE_REST, "no recent block");
+    DAMAGE(s, s->recent, 0, "recent block is none");
+    DAMAGE(s, s->recent, f.hole, "not that of its recent block");
+    DAMAGE(s, s->recent_bytes, 0, "not that of its recent block");
+    DAMAGE(s, s->recent_bytes, 27 * GRANULE, "not that of its recent block");
+    DAMAGE(s, s->recent_bytes, GRANULE + 1, "not that of its recent block");
+    DAMAGE(s, space_at(s, f.tail)->ring.next, space_cell_of(s, 6, 26), "not that of its recent");
+    DAMAGE(s, space_at(s, f.tail)->ring.previous, 0, "wrong place in a ring");
+    DAMAGE(s, space_at(s, f.hole)->ring.next, SPACE_LOOSE_RING, "wrong place in a ring");
+    const uint32_t cell = space_cell_of(s, 6, 26);
+    DAMAGE(s, s->cells[cell / 64], s->cells[cell / 64] | (uint64_t)1 << cell % 64, "not alone");
+    assert_ok(space_allocate(s, &request, &block));
+    const space_link rest = space_loose(s);
+    assert_true(s->loose == SPACE_LOOSE_REST && rest == space_at(s, f.tail)->next);
+    DAMAGE(s, s->loose, SPACE_LOOSE_NONE, "wrong place in a ring");
+    DAMAGE(s, space_at(s, rest)->ring.next, SPACE_ZONES, "is not loose");
+    space_destroy(s);
+}
+
 /* A slab with one slot taken, made where there is room for it. */
 static struct space_slab *make_slab(struct space **space_p)
 {
@@ -251,6 +289,7 @@ int main(void)
         cmocka_unit_test(a_stretch_missing_from_its_cell_is_seen),
         cmocka_unit_test(a_damaged_table_is_seen),
         cmocka_unit_test(damaged_counters_are_seen),
+        cmocka_unit_test(a_damaged_loose_stretch_is_seen),
         cmocka_unit_test(damaged_slabs_are_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
