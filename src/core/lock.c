@@ -18,7 +18,14 @@
 /* How long a waking may be missed where there is no membarrier(2). */
 #define UNFENCED_SLEEP_NS 200000
 
+/* A thread that takes a lock again at once, after long work under it, has it back before any
+ * sleeper is up. Who was woken in vain so often is starving: then whoever leaves a lock stays away
+ * for a moment, which is several times as long as waking takes. */
+#define WAKINGS_IN_VAIN 8
+#define AWAY_NS         100000
+
 atomic_uint core_lock_sleepers[CORE_LOCK_PLACES];
+static atomic_uint starving[CORE_LOCK_PLACES]; /* those of the sleepers that are */
 
 static void pause_briefly(void)
 {
@@ -47,8 +54,10 @@ void core_lock_prepare(void)
 
 void core_lock_forget_sleepers(void)
 {
-    for (int i = 0; i < CORE_LOCK_PLACES; i++)
+    for (int i = 0; i < CORE_LOCK_PLACES; i++) {
         atomic_store_explicit(&core_lock_sleepers[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&starving[i], 0, memory_order_relaxed);
+    }
 }
 
 /* A fence in every thread of the process. EPERM: it has not been prepared for, here or in the
@@ -68,12 +77,20 @@ static void sleep_while_held(struct core_lock *lock, const struct timespec *at_m
     (void)syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, CORE_LOCK_HELD, at_most, NULL, 0);
 }
 
+static atomic_uint *starving_for(const struct core_lock *lock)
+{
+    return &starving[core_lock_place(lock)];
+}
+
 /* The lock was left already, and only its address is used: its memory may be gone. A waking that
  * reaches somebody else there is one that they have to live with anyway (futex(2)). */
 void core_lock_wake(struct core_lock *lock)
 {
     const int saved = errno;
+    const struct timespec away = {.tv_nsec = AWAY_NS};
     (void)syscall(SYS_futex, &lock->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    if (atomic_load_explicit(starving_for(lock), memory_order_relaxed))
+        (void)nanosleep(&away, NULL);
     errno = saved;
 }
 
@@ -97,8 +114,14 @@ void core_lock_wait(struct core_lock *lock)
     const struct timespec unfenced = {.tv_nsec = UNFENCED_SLEEP_NS};
     atomic_fetch_add_explicit(sleepers, 1, memory_order_seq_cst);
     const struct timespec *at_most = fence_everybody() ? NULL : &unfenced;
-    while (!core_lock_try(lock))
+    unsigned in_vain = 0;
+    while (!core_lock_try(lock)) {
+        if (in_vain++ == WAKINGS_IN_VAIN)
+            atomic_fetch_add_explicit(starving_for(lock), 1, memory_order_relaxed);
         sleep_while_held(lock, at_most);
+    }
+    if (in_vain > WAKINGS_IN_VAIN)
+        atomic_fetch_sub_explicit(starving_for(lock), 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(sleepers, 1, memory_order_relaxed);
     errno = saved;
 }

@@ -4,6 +4,9 @@
  * single thread not even that; leaving it is a plain store and a plain load. Who has to wait sleeps
  * in the kernel.
  *
+ * It is not fair: whoever comes by takes it before those who sleep. But none sleeps for ever while
+ * one thread has it again and again (lock.c).
+ *
  * It is not recursive, has no owner and nothing to destroy. Nothing that can block is done while it
  * is held. A forked child must not touch a lock that another thread of its parent may have held.
  *
@@ -49,9 +52,14 @@ struct core_lock {
 #define CORE_LOCK_PLACES 64
 extern atomic_uint core_lock_sleepers[CORE_LOCK_PLACES];
 
+static inline size_t core_lock_place(const struct core_lock *lock)
+{
+    return (uintptr_t)lock / 64 % CORE_LOCK_PLACES;
+}
+
 static inline atomic_uint *core_lock_sleepers_for(const struct core_lock *lock)
 {
-    return &core_lock_sleepers[(uintptr_t)lock / 64 % CORE_LOCK_PLACES];
+    return &core_lock_sleepers[core_lock_place(lock)];
 }
 
 /* The slow parts. */

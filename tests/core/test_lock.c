@@ -1,4 +1,5 @@
 /* The small lock. */
+#include "core/clock.h"
 #include "core/fault.h"
 #include "core/lock.h"
 #include "core/process.h"
@@ -58,6 +59,51 @@ static void what_a_lock_guards_stays_whole(void **state)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_int_equal(shared.number, (long)THREADS * ROUNDS);
     assert_int_equal(atomic_load(&shared.lock.state), CORE_LOCK_FREE);
+}
+
+/* ---- one that has it again and again --------------------------------------------------------- */
+
+enum { TAKES = 5000, HOGGED_NS = 20000 };
+
+struct hog {
+    struct core_lock lock;
+    atomic_bool stop;
+    atomic_long rounds;
+};
+
+/* Works for long under the lock, and next to nothing in between. */
+static void *hog_it(void *context)
+{
+    struct hog *hog = context;
+    while (!atomic_load(&hog->stop)) {
+        core_lock_take(&hog->lock);
+        const uint64_t until = core_clock_ns() + HOGGED_NS;
+        while (core_clock_ns() < until)
+            ;
+        core_lock_leave(&hog->lock);
+        atomic_fetch_add(&hog->rounds, 1);
+    }
+    return NULL;
+}
+
+/* Left to chance the other would get it once in several of these rounds. */
+static void nobody_starves(void **state)
+{
+    (void)state;
+    struct hog hog = {.stop = false};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, hog_it, &hog), 0);
+    while (!atomic_load(&hog.rounds))
+        sched_yield();
+    for (int i = 0; i < TAKES; i++) {
+        core_lock_take(&hog.lock);
+        core_lock_leave(&hog.lock);
+    }
+    atomic_store(&hog.stop, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    print_message("%ld rounds while another took the lock %d times\n", atomic_load(&hog.rounds),
+                  TAKES);
+    assert_true(atomic_load(&hog.rounds) < TAKES);
 }
 
 static void *take_once(void *context)
@@ -177,6 +223,7 @@ int main(void)
         cmocka_unit_test(a_thread_created_under_the_lock_waits_and_is_woken),
         cmocka_unit_test(a_lock_is_held_by_one),
         cmocka_unit_test(what_a_lock_guards_stays_whole),
+        cmocka_unit_test(nobody_starves),
         cmocka_unit_test(whoever_sleeps_is_woken),
         cmocka_unit_test(a_kernel_without_membarrier_costs_time_only),
         cmocka_unit_test(a_forked_child_has_none_of_its_parents_sleepers),
