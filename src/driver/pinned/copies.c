@@ -32,18 +32,32 @@ raffia_status pinned_copy(int index, driver_stream stream, void *destination, co
     return status;
 }
 
-static bool is_whole(const struct driver_copy *copy)
+/* Where the copies before lay, since those of a batch are near each other. */
+struct sides {
+    struct pinned_stretch to, from;
+};
+
+static bool lies_in(struct pinned_stretch *stretch, const void *at, size_t bytes)
 {
-    return pinned_reach(copy->destination, copy->bytes) == copy->bytes &&
-           pinned_reach(copy->source, copy->bytes) == copy->bytes;
+    const uintptr_t address = (uintptr_t)at;
+    if (address < stretch->start || address >= stretch->end)
+        pinned_stretch_find(at, stretch);
+    return bytes <= stretch->end - address;
+}
+
+static bool is_whole(struct sides *sides, const struct driver_copy *copy)
+{
+    return lies_in(&sides->to, copy->destination, copy->bytes) &&
+           lies_in(&sides->from, copy->source, copy->bytes);
 }
 
 raffia_status pinned_copy_batch(int index, driver_stream stream, const struct driver_copy *copies,
                                 size_t count)
 {
     const struct driver_device gpu = pinned_gpu(index);
+    struct sides sides = {{0, 0}, {0, 0}};
     size_t whole = 0;
-    while (whole < count && is_whole(&copies[whole]))
+    while (whole < count && is_whole(&sides, &copies[whole]))
         whole++;
     if (whole == count)
         return gpu.driver->copy_batch(gpu.index, stream, copies, count);

@@ -82,20 +82,28 @@ void pinned_piece_drop(const void *at)
     pthread_mutex_unlock(&lock);
 }
 
-size_t pinned_reach(const void *at, size_t bytes)
+void pinned_stretch_find(const void *at, struct pinned_stretch *stretch)
 {
-    uintptr_t address = (uintptr_t)at;
+    const uintptr_t address = (uintptr_t)at;
+    *stretch = (struct pinned_stretch){address, UINTPTR_MAX};
     if (atomic_load_explicit(&generation, memory_order_relaxed) != core_fork_generation())
-        return bytes;
+        return;
     pthread_mutex_lock(&lock);
-    size_t place = first_behind(address);
+    const size_t place = first_behind(address);
     if (place < piece_count) {
         const struct piece *next = &pieces[place];
-        uintptr_t edge = next->start > address ? next->start : next->end;
-        bytes = core_min(bytes, edge - address);
+        const bool within = next->start <= address;
+        *stretch = within ? (struct pinned_stretch){next->start, next->end}
+                          : (struct pinned_stretch){address, next->start};
     }
     pthread_mutex_unlock(&lock);
-    return bytes;
+}
+
+size_t pinned_reach(const void *at, size_t bytes)
+{
+    struct pinned_stretch stretch;
+    pinned_stretch_find(at, &stretch);
+    return core_min(bytes, stretch.end - (uintptr_t)at);
 }
 
 bool pinned_piece_find(const void *at, uintptr_t *start_p, size_t *bytes_p)

@@ -31,6 +31,14 @@ raffia_status pinned_unregister(int index, struct pinned_registration *registrat
 bool pinned_piece_add(const void *at, size_t bytes);
 void pinned_piece_drop(const void *at);
 
+/* Addresses among which no registered piece begins or ends. */
+struct pinned_stretch {
+    uintptr_t start, end;
+};
+
+/* The stretch that an address lies in, or what of it begins there. */
+void pinned_stretch_find(const void *at, struct pinned_stretch *stretch);
+
 /* How many of `bytes` at the address lie in one registered piece, or before the next one. */
 size_t pinned_reach(const void *at, size_t bytes);
 
