@@ -47,7 +47,7 @@ struct batch {
     size_t short_max; /* most bytes of a copy that is one piece in it; 0: there is no table */
     size_t by_kernel; /* copies */
     size_t pieces;    /* in the table */
-    struct driver_copy rest[REST_MAX];
+    struct driver_copy *rest; /* room for REST_MAX */
     size_t rest_count;
 };
 
@@ -166,8 +166,9 @@ raffia_status copy_batch_below(const struct copy_device *on, driver_stream strea
                                const raffia_copy_element *copies, size_t count, size_t limit,
                                const raffia_memory_resources *resources, size_t *by_kernel_p)
 {
+    struct driver_copy rest[REST_MAX];
     struct batch batch = {
-        .on = on, .stream = stream, .limit = limit, .places = {.device = on->device}};
+        .on = on, .stream = stream, .limit = limit, .places = {.device = on->device}, .rest = rest};
     raffia_status status = RAFFIA_OK;
     prepare(&batch, copies, count, resources);
     for (size_t i = 0; i < count && !status; i++) {

@@ -85,6 +85,8 @@ void copy_table_give(driver_stream stream, struct copy_table *table)
 {
     struct core_error_record before;
     const size_t bytes = table->room * sizeof *table->pieces;
+    if (!table->pieces && !table->owner)
+        return;
     core_error_save(&before);
     /* Twice: a free in the order of a stream asks the driver, which may refuse for the moment. */
     if (table->pieces && raffia_deallocate(table->from, stream, table->pieces, bytes, 0) &&
