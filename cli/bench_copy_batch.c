@@ -138,8 +138,9 @@ static void conclude(const struct batches *batches, struct bench_report *report)
     bench_report_value(report, "copy.advised_least_count", (double)found.count);
     if (found.bytes)
         bench_report_note(report,
-                          "measured here: kernel_pinned_copy_threshold = %s pays where %zu or more "
-                          "copies are submitted at once; 'auto' goes by both numbers",
+                          "measured here: kernel_pinned_copy_threshold = %s pays for 64 or more "
+                          "copies at once, smaller ones from %zu on; 'auto' has a threshold for "
+                          "each number",
                           core_format_size(found.bytes, size), found.count);
     else
         bench_report_note(report,

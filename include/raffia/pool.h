@@ -57,7 +57,8 @@ typedef enum raffia_pool_flags {
 /** Most bytes of a pool's name. */
 #define RAFFIA_POOL_NAME_MAX 63u
 
-/** How a pool is made. All zero (but struct_size) is a good pool. */
+/** How a pool is made. All zero (but struct_size) is a good pool. #RAFFIA_NONE is for initial_bytes
+ *  and granule alone. */
 typedef struct raffia_pool_options {
     size_t struct_size;      /**< sizeof(raffia_pool_options) */
     const char *device;      /**< see device.h; NULL = default device */

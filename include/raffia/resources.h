@@ -51,7 +51,8 @@ typedef struct raffia_async_resource_options {
 /** Options of a resource that hands out blocks of one size. */
 typedef struct raffia_fixed_size_resource_options {
     size_t struct_size;      /**< sizeof(raffia_fixed_size_resource_options) */
-    size_t block_bytes;      /**< size of a block, rounded up to 256; 0 = 1 MiB */
+    size_t block_bytes;      /**< size of a block, rounded up to 256; 0 = 1 MiB; not
+                                  #RAFFIA_NONE */
     size_t blocks_per_chunk; /**< blocks taken from upstream at once; 0 = 128 */
     bool lazy;               /**< take the first chunk when it is needed, not at creation */
 } raffia_fixed_size_resource_options;
@@ -67,7 +68,8 @@ typedef struct raffia_binning_resource_options {
 typedef struct raffia_arena_resource_options {
     size_t struct_size; /**< sizeof(raffia_arena_resource_options) */
     size_t arena_bytes; /**< all it will ever have, rounded down to 256; at least 1 MiB; 0 = half of
-                             what the device has free, at most what one block of upstream may be */
+                             what the device has free, at most what one block of upstream may be;
+                             not #RAFFIA_NONE */
 } raffia_arena_resource_options;
 
 /**

@@ -47,7 +47,7 @@ struct batch {
     size_t short_max; /* most bytes of a copy that is one piece in it; 0: there is no table */
     size_t by_kernel; /* copies */
     size_t pieces;    /* in the table */
-    struct driver_copy *rest; /* room for REST_MAX */
+    struct driver_copy *rest; /* room for REST_MAX; elsewhere, so as not to be cleared */
     size_t rest_count;
 };
 
@@ -171,11 +171,15 @@ raffia_status copy_batch_below(const struct copy_device *on, driver_stream strea
         .on = on, .stream = stream, .limit = limit, .places = {.device = on->device}, .rest = rest};
     raffia_status status = RAFFIA_OK;
     prepare(&batch, copies, count, resources);
-    for (size_t i = 0; i < count && !status; i++) {
-        i += batch.short_max ? add_run(&batch, copies + i, count - i) : 0;
-        if (i < count)
-            status = add(&batch, &(struct driver_copy){copies[i].destination, copies[i].source,
-                                                       copies[i].bytes});
+    size_t i = 0;
+    while (i < count && !status) {
+        const size_t run = batch.short_max ? add_run(&batch, copies + i, count - i) : 0;
+        i += run;
+        if (run)
+            continue;
+        status = add(&batch, &(struct driver_copy){copies[i].destination, copies[i].source,
+                                                   copies[i].bytes});
+        i++;
     }
     if (!status)
         status = flush_rest(&batch);

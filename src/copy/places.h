@@ -15,8 +15,7 @@ struct copy_places {
     struct driver_device device;
     struct driver_memory known[COPY_PLACES_KEPT];
     unsigned known_count, next;
-    struct driver_memory from, to; /* what the last copy that suited lay in, if it was one stretch
-                                      on each side */
+    struct driver_memory from, to; /* the stretches in which the last copy that suited began */
 };
 
 /* Whether all of some bytes lie there. */

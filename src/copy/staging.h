@@ -31,8 +31,9 @@ struct staging_shape {
 
 /*
  * A ring for a device: the one that was kept for it, if that has this shape, or a new one, whose
- * pages are filled by so many threads. Not shared: who asks while a ring is in use gets another.
- * UNSUPPORTED if host memory cannot be pinned for the device.
+ * pages are filled by so many threads. A ring that was kept is not asked whether its device still
+ * answers: its first copy says so, and a ring that failed is not kept. Not shared: who asks while a
+ * ring is in use gets another. UNSUPPORTED if host memory cannot be pinned for the device.
  */
 raffia_status staging_open(struct driver_device device, struct staging_shape shape,
                            unsigned threads, struct staging **ring_p);

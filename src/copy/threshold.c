@@ -131,7 +131,7 @@ static raffia_status is_faster(struct trial *trial, size_t bytes, size_t count, 
 }
 
 /* The size of the first copies that are no faster by a kernel, or the largest tried; 0 if that is
- * the smallest. */
+ * the smallest. That one is tried twice: where it is disturbed no kernel would be used at all. */
 static raffia_status find_limit(struct trial *trial, size_t count, size_t *limit_p)
 {
     bool faster = true;
@@ -139,6 +139,8 @@ static raffia_status find_limit(struct trial *trial, size_t count, size_t *limit
     size_t bytes = SMALLEST;
     for (;; bytes *= FACTOR) {
         status = is_faster(trial, bytes, count, &faster);
+        if (!status && !faster && bytes == SMALLEST)
+            status = is_faster(trial, bytes, count, &faster);
         if (status || !faster || bytes == LARGEST)
             break;
     }

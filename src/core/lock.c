@@ -19,9 +19,9 @@
 #define UNFENCED_SLEEP_NS 200000
 
 /* A thread that takes a lock again at once, after long work under it, has it back before any
- * sleeper is up. Who was woken in vain so often is starving: then whoever leaves a lock stays away
+ * sleeper is up. Who was woken so often is starving, and whoever leaves the lock then stays away
  * for a moment, which is several times as long as waking takes. */
-#define WAKINGS_IN_VAIN 8
+#define WAKINGS_IN_VAIN 8u
 #define AWAY_NS         100000
 
 atomic_uint core_lock_sleepers[CORE_LOCK_PLACES];
@@ -70,16 +70,12 @@ static bool fence_everybody(void)
            membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
-/* Returns at once if the lock is not HELD any more. The call cannot fail in a way that matters:
- * whoever returns from it looks again. */
-static void sleep_while_held(struct core_lock *lock, const struct timespec *at_most)
+/* Returns at once if the lock is not HELD any more. True if somebody who left it woke us; the call
+ * cannot fail in a way that matters more, since whoever returns from it looks again. */
+static bool sleep_while_held(struct core_lock *lock, const struct timespec *at_most)
 {
-    (void)syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, CORE_LOCK_HELD, at_most, NULL, 0);
-}
-
-static atomic_uint *starving_for(const struct core_lock *lock)
-{
-    return &starving[core_lock_place(lock)];
+    return syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, CORE_LOCK_HELD, at_most, NULL, 0) ==
+           0;
 }
 
 /* The lock was left already, and only its address is used: its memory may be gone. A waking that
@@ -87,11 +83,28 @@ static atomic_uint *starving_for(const struct core_lock *lock)
 void core_lock_wake(struct core_lock *lock)
 {
     const int saved = errno;
-    const struct timespec away = {.tv_nsec = AWAY_NS};
     (void)syscall(SYS_futex, &lock->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    if (atomic_load_explicit(starving_for(lock), memory_order_relaxed))
-        (void)nanosleep(&away, NULL);
     errno = saved;
+}
+
+bool core_lock_starves(const struct core_lock *lock)
+{
+    return atomic_load_explicit(&starving[core_lock_place(lock)], memory_order_relaxed);
+}
+
+void core_lock_stay_away(void)
+{
+    const int saved = errno;
+    const struct timespec away = {.tv_nsec = AWAY_NS};
+    (void)nanosleep(&away, NULL);
+    errno = saved;
+}
+
+void core_lock_let_others(struct core_lock *lock)
+{
+    core_lock_wake(lock);
+    if (core_lock_starves(lock))
+        core_lock_stay_away();
 }
 
 static bool take_soon(struct core_lock *lock)
@@ -114,14 +127,13 @@ void core_lock_wait(struct core_lock *lock)
     const struct timespec unfenced = {.tv_nsec = UNFENCED_SLEEP_NS};
     atomic_fetch_add_explicit(sleepers, 1, memory_order_seq_cst);
     const struct timespec *at_most = fence_everybody() ? NULL : &unfenced;
+    atomic_uint *starved = &starving[core_lock_place(lock)];
     unsigned in_vain = 0;
-    while (!core_lock_try(lock)) {
-        if (in_vain++ == WAKINGS_IN_VAIN)
-            atomic_fetch_add_explicit(starving_for(lock), 1, memory_order_relaxed);
-        sleep_while_held(lock, at_most);
-    }
-    if (in_vain > WAKINGS_IN_VAIN)
-        atomic_fetch_sub_explicit(starving_for(lock), 1, memory_order_relaxed);
+    while (!core_lock_try(lock))
+        if (sleep_while_held(lock, at_most) && ++in_vain == WAKINGS_IN_VAIN)
+            atomic_fetch_add_explicit(starved, 1, memory_order_relaxed);
+    if (in_vain >= WAKINGS_IN_VAIN)
+        atomic_fetch_sub_explicit(starved, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(sleepers, 1, memory_order_relaxed);
     errno = saved;
 }

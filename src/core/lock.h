@@ -48,7 +48,7 @@ struct core_lock {
 /* How many sleep, or are about to, for any of the locks that share the place. They are counted
  * apart from the locks: once a lock is FREE the next to take it may free the memory it lies in, so
  * that whoever has left it must not look there again. Locks that share a place wake each other's
- * sleepers in vain at times. */
+ * sleepers in vain at times, and those who leave one stay away for who starves at another. */
 #define CORE_LOCK_PLACES 64
 extern atomic_uint core_lock_sleepers[CORE_LOCK_PLACES];
 
@@ -65,6 +65,7 @@ static inline atomic_uint *core_lock_sleepers_for(const struct core_lock *lock)
 /* The slow parts. */
 void core_lock_wait(struct core_lock *lock) __attribute__((cold));
 void core_lock_wake(struct core_lock *lock) __attribute__((cold));
+void core_lock_let_others(struct core_lock *lock) __attribute__((cold));
 
 /* Prepares the kernel for sleepers. Worth doing before there are many threads, when it costs next
  * to nothing; otherwise the first one to sleep does it, which takes some milliseconds. */
@@ -99,14 +100,35 @@ static inline void core_lock_take(struct core_lock *lock)
         core_lock_wait(lock);
 }
 
-/* The signal fence is one for the compiler alone. */
-static inline void core_lock_leave(struct core_lock *lock)
+/* Whether somebody sleeps, asked after the lock is FREE. The signal fence is one for the compiler
+ * alone. */
+static inline bool core_lock_free_it(struct core_lock *lock)
 {
     atomic_store_explicit(&lock->state, CORE_LOCK_FREE, memory_order_release);
     atomic_signal_fence(memory_order_seq_cst);
-    if (__builtin_expect(atomic_load_explicit(core_lock_sleepers_for(lock), memory_order_relaxed),
-                         0))
+    return __builtin_expect(
+        atomic_load_explicit(core_lock_sleepers_for(lock), memory_order_relaxed) != 0, 0);
+}
+
+/* No other small lock may be held: where somebody starves the caller sleeps for a moment. */
+static inline void core_lock_leave(struct core_lock *lock)
+{
+    if (core_lock_free_it(lock))
+        core_lock_let_others(lock);
+}
+
+/* For one that is left while others are held. Nobody stays away for its sleepers but by
+ * core_lock_stay_away(), when all are left. */
+static inline void core_lock_leave_inner(struct core_lock *lock)
+{
+    if (core_lock_free_it(lock))
         core_lock_wake(lock);
 }
+
+/* Whether somebody was woken often for this lock, or one that shares its place, and in vain. */
+bool core_lock_starves(const struct core_lock *lock);
+
+/* Sleeps for a moment, in which those who starve are up. */
+void core_lock_stay_away(void);
 
 #endif

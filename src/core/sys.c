@@ -242,7 +242,8 @@ int sys_direct_alignment(int fd, size_t *memory_alignment, size_t *offset_alignm
 
 /* The C library keeps 40 MiB of stacks of threads that ended for those to come, which is five of
  * the 8 MiB that a thread gets as a rule. All others are unmapped, which interrupts each CPU that
- * the process runs on: 0.3 ms at the end of a load by 14 threads. */
+ * the process runs on: 0.3 ms at the end of a load by 14 threads. What runs there are loops of our
+ * own, the device's driver, and the program's log sink and callbacks. */
 #define STACK_BYTES ((size_t)1 << 20)
 
 int sys_thread_create(pthread_t *thread, void *(*entry)(void *), void *argument)

@@ -27,8 +27,8 @@ static size_t span_of(const struct load_window *window)
     return (size_t)(window->file_offset + window->bytes - origin_of(window));
 }
 
-/* The first windows are short, for the link to begin early, and cut finer: one reader alone would
- * take as long for one of them as all together for a slot. */
+/* Short windows, as the first are for the link to begin early, are cut finer: one reader alone
+ * would take as long for one of them as all together for a slot. */
 static size_t piece_bytes_of(const struct load_feed *feed, const struct load_window *window)
 {
     const size_t share = core_max(span_of(window) / feed->readers, PIECE_BYTES_MIN);

@@ -12,7 +12,6 @@
 #include "load/reader.h"
 #include "load/watch.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <time.h>
@@ -47,7 +46,7 @@ struct job {
     pthread_mutex_t lock; /* guards what follows; a leaf */
     pthread_cond_t finished;
     atomic_uint running; /* reader threads that have not finished; may be read without the lock */
-    bool ending;         /* one has finished since it was last looked at */
+    bool stayed_awake;   /* the caller did, for the last one */
     bool failed;
     struct core_error_record error; /* of the reader that failed first */
 };
@@ -218,7 +217,6 @@ static void *worker_main(void *argument)
         job->failed = true;
     }
     job->running--;
-    job->ending = true;
     pthread_cond_signal(&job->finished);
     pthread_mutex_unlock(&job->lock);
     release_job(job);
@@ -293,8 +291,8 @@ static raffia_status describe_stall(const struct job *job, const struct load_wat
                       job->ring ? ", while copies to the device were waited for" : "");
 }
 
-/* The last reader is waited for awake, but no longer than this: it has one piece to read, and the
- * copies in the ring to wait for. Being woken takes 50 to 100 us in a virtual machine, twice. */
+/* The last reader is waited for awake, but no longer than this: it has one piece to read at most,
+ * and the copies in the ring to wait for. Being woken takes 50 to 100 us in a virtual machine. */
 #define AWAKE_NS UINT64_C(2000000)
 
 /* Lock not held. */
@@ -309,26 +307,27 @@ static void await_last_reader(const struct job *job)
 static void await_news(struct job *job, const struct load_watch *watch)
 {
     const struct timespec moment = moment_after(load_watch_pause_ns(watch));
-    if (!job->ending) {
+    const bool is_last = job->running == 1 && job->worker_count > 1;
+    if (!is_last || job->stayed_awake) {
         pthread_cond_timedwait(&job->finished, &job->lock, &moment);
         return;
     }
+    job->stayed_awake = true;
     pthread_mutex_unlock(&job->lock);
     await_last_reader(job);
     pthread_mutex_lock(&job->lock);
-    job->ending = false; /* if it takes longer, asleep */
 }
 
 /* A thread that has finished its work and has only to end. */
 static void join_soon(pthread_t thread)
 {
     const uint64_t until = core_clock_ns() + AWAKE_NS;
-    int error_number = EBUSY;
-    while (error_number == EBUSY && core_clock_ns() < until)
-        if ((error_number = pthread_tryjoin_np(thread, NULL)) == EBUSY)
-            sched_yield();
-    if (error_number)
-        pthread_join(thread, NULL);
+    while (core_clock_ns() < until) {
+        if (!pthread_tryjoin_np(thread, NULL))
+            return;
+        sched_yield();
+    }
+    pthread_join(thread, NULL);
 }
 
 /* Waits until no reader is running, or, if `may_leave`, until a stall; *left_p says which. */

@@ -156,7 +156,7 @@ static bool count_for_pool(struct raffia_pool *pool, size_t bytes)
 {
     core_lock_take(&pool->lock);
     const bool last = pool_count_free(pool, bytes);
-    core_lock_leave(&pool->lock);
+    core_lock_leave_inner(&pool->lock);
     return last;
 }
 

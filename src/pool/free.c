@@ -115,7 +115,7 @@ static __attribute__((noinline)) raffia_status refuse(struct raffia_pool *pool, 
     if (home.arena)
         core_lock_take(&pool->lock);
     pool->bad_frees++;
-    core_lock_leave(&pool->lock);
+    core_lock_leave_inner(&pool->lock);
     if (home.arena)
         core_lock_leave(home.lock);
     return pool_refuse_address(pool, "free", &verdict);

@@ -21,20 +21,27 @@ struct pool_arenas *pool_lock_all(struct raffia_pool *pool)
         core_lock_take(&pool->lock);
         if (arenas == pool_arenas_of(pool)) /* or they were made meanwhile */
             return arenas;
-        core_lock_leave(&pool->lock);
+        pool_unlock_all(pool, arenas);
     }
 }
 
-static void unlock_arenas(struct pool_arenas *arenas)
+/* Whether somebody starves for one of them. */
+static bool unlock_arenas(struct pool_arenas *arenas)
 {
-    for (int i = 0; arenas && i < POOL_ARENAS; i++)
-        core_lock_leave(&arenas->arenas[i].lock);
+    bool starving = false;
+    for (int i = 0; arenas && i < POOL_ARENAS; i++) {
+        starving = starving || core_lock_starves(&arenas->arenas[i].lock);
+        core_lock_leave_inner(&arenas->arenas[i].lock);
+    }
+    return starving;
 }
 
 void pool_unlock_all(struct raffia_pool *pool, struct pool_arenas *arenas)
 {
-    core_lock_leave(&pool->lock);
-    unlock_arenas(arenas);
+    const bool starving = core_lock_starves(&pool->lock);
+    core_lock_leave_inner(&pool->lock);
+    if (unlock_arenas(arenas) || starving)
+        core_lock_stay_away();
 }
 
 /* The counters of the arena's blocks become the pool's. All locks held. */
@@ -89,7 +96,7 @@ raffia_status pool_lock_whole(struct raffia_pool *pool)
     if (arenas && arenas->leased_bytes)
         pool_leases_lost(arenas);
     raffia_status status = gather_all(pool, arenas);
-    unlock_arenas(arenas);
+    (void)unlock_arenas(arenas);
     if (!status)
         core_error_restore(&before);
     return status;
@@ -241,6 +248,6 @@ raffia_status pool_lock_checked(struct raffia_pool *pool, char text[static CORE_
     raffia_status status = arenas ? check_arenas(pool, arenas, text) : RAFFIA_OK;
     if (!status)
         status = gather_all(pool, arenas);
-    unlock_arenas(arenas);
+    (void)unlock_arenas(arenas);
     return status;
 }

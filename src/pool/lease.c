@@ -84,7 +84,7 @@ bool pool_lease_more(struct raffia_pool *pool, struct pool_arena *arena)
     if (has_space(pool, arena)) {
         core_lock_take(&pool->lock);
         borrowed = borrow(pool, arenas, arena);
-        core_lock_leave(&pool->lock);
+        core_lock_leave_inner(&pool->lock);
     }
     core_error_restore(&before);
     if (!borrowed)
@@ -112,7 +112,7 @@ void pool_lease_return(struct raffia_pool *pool, struct pool_arena *arena, size_
 {
     core_lock_take(&pool->lock);
     pool_lease_return_locked(pool, arena, lease);
-    core_lock_leave(&pool->lock);
+    core_lock_leave_inner(&pool->lock);
 }
 
 void pool_leases_lost(struct pool_arenas *arenas)

@@ -55,8 +55,8 @@ static raffia_status take_block(const struct async_resource *self, raffia_stream
     return status;
 }
 
-/* The driver has refused to free a block that nobody has. A pool with a live block in it cannot be
- * destroyed either. */
+/* The driver has refused to free a block that nobody has. A pool with a live block in it must not
+ * be destroyed either (driver.h). */
 static void lose(struct async_resource *self, const struct resource_block *block)
 {
     char name[RAFFIA_DEVICE_NAME_MAX];
@@ -206,7 +206,8 @@ static raffia_status refuse_device(struct driver_device device)
                                 driver_device_name(device, name));
 }
 
-/* What the driver refuses to free is tried again once the stream is through with everything. */
+/* What the driver refuses to free is tried again once the stream is through with everything, so
+ * that the pool can be destroyed. The refusal stands: the resource is not made. */
 static raffia_status give_first(struct async_resource *self, driver_stream stream,
                                 const struct resource_block *block)
 {

@@ -329,8 +329,9 @@ static __attribute__((noinline)) raffia_status free_any(struct space *space, spa
 raffia_status space_free(struct space *space, space_handle handle)
 {
     const space_link link = (space_link)handle;
-    if (link != space->recent || !space_block_in(space, handle, SPACE_HELD) ||
-        !space_may_be_loose(space))
+    if (link != space->recent || !space_block_in(space, handle, SPACE_HELD))
+        return free_any(space, handle);
+    if (!space_try_loosen(space))
         return free_any(space, handle);
     forget(space, link, space_at(space, link)->offset);
     space_make_whole(space);
@@ -354,7 +355,8 @@ raffia_status space_free_held(struct space *space, size_t offset, size_t request
         return RAFFIA_ERROR_BAD_ADDRESS;
     *bytes_p = bytes;
     forget(space, link, unit);
-    if (link == space->recent && space_may_be_loose(space))
+    const bool loosened = link == space->recent && space_try_loosen(space);
+    if (loosened)
         space_make_whole(space);
     else
         release(space, link);

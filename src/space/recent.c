@@ -1,5 +1,6 @@
 /*
- * What is done for the first of several pairs, and not for the others.
+ * The first time that the recent block is freed: its stretch leaves its cell. From then on, as long
+ * as the block is taken and freed in turn, nothing is left to do but what recent.h has in line.
  */
 #include "space/recent.h"
 

@@ -75,8 +75,9 @@ static inline space_link space_cut_again(struct space *space)
  * that is where it was, if something else is in the cell of the whole. */
 bool space_loosen(struct space *space) __attribute__((noinline));
 
-/* Whether the stretch of the recent block may be loose once that is freed. */
-static inline bool space_may_be_loose(struct space *space)
+/* The recent block is being freed. False if its stretch may not be loose: then the space is
+ * settled, and the free goes the usual way. */
+static inline bool space_try_loosen(struct space *space)
 {
     return space->loose == SPACE_LOOSE_REST || space_loosen(space);
 }

@@ -94,7 +94,10 @@ def one_at_a_time():
     tests/driver/hugetlb_turn.c, in this run of the tests or another, waits for the others. Without the
     right to wait there is none to change the pool either."""
     try:
-        lock = open("/tmp/raffia-test-hugetlb.lock", "w")
+        try:
+            lock = open("/tmp/raffia-test-hugetlb.lock")  # maybe another user's
+        except FileNotFoundError:
+            lock = open("/tmp/raffia-test-hugetlb.lock", "w")
     except PermissionError:
         yield
         return

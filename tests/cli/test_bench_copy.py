@@ -26,6 +26,19 @@ def test_batches_are_copied_in_three_ways():
     assert found["ratios"]["copy.batch_over_ours"] > 0
 
 
+def test_a7_auto_is_held_against_the_drivers_best():
+    found = raffia(
+        "bench", "copy", "--device", "sim:0", "--json", "--runs", 1, "--sizes", "64KiB", "--total", "64KiB", "--sweep"
+    ).json
+    values = found["values"]
+    cells = [row["name"] for row in found["rows"] if row["name"].startswith("sweep.")]
+    assert len(cells) == 3 * values["copy.auto_cells"]
+    assert {name.rsplit(".", 1)[1] for name in cells} == {"loop", "batch", "auto"}
+    assert values["copy.auto_by_kernel"] + values["copy.auto_slower"] <= 2 * values["copy.auto_cells"]
+    assert 0 < values["copy.best_over_auto_least"] < 100
+    assert sum("where sweep." in note for note in found["notes"]) == min(values["copy.auto_slower"], 15)
+
+
 def test_a7_a_threshold_is_advised_from_a_measurement():
     found = report()
     advised, count = found["values"]["copy.advised_threshold_bytes"], found["values"]["copy.advised_least_count"]

@@ -485,8 +485,15 @@ static void a7_auto_goes_by_a_measurement(void **state)
     assert_true(found.bytes <= 256 * KIB && found.count <= 64);
     assert_ok(copy_device_open(SIM, &on));
     assert_int_equal(copy_threshold(&on, NULL, 64), found.bytes);
-    if (found.count)
+    if (found.count > 1)
         assert_int_equal(copy_threshold(&on, NULL, found.count - 1), 0);
+    /* Each number goes by the power of two that is not above it; none does worse than fewer. */
+    for (size_t count = 1, last = 0; count <= 200; count++) {
+        const size_t limit = copy_threshold(&on, NULL, count);
+        const bool is_power = (count & (count - 1)) == 0 && count <= 64;
+        assert_true(limit >= last && (is_power || limit == last));
+        last = limit;
+    }
     assert_ok(raffia_copy_batch(SIM, NULL, copies, spread(on_pinned, 64, 70, copies), none));
     wait_for_device();
     expect_arrived(copies, 70);

@@ -13,6 +13,9 @@
 
 enum { THREADS = 4, ROUNDS = 20000 };
 
+/* A sleeper that nobody wakes would hang the test. */
+#define HANG_SECONDS 120
+
 static void a_lock_is_held_by_one(void **state)
 {
     (void)state;
@@ -63,7 +66,7 @@ static void what_a_lock_guards_stays_whole(void **state)
 
 /* ---- one that has it again and again --------------------------------------------------------- */
 
-enum { TAKES = 5000, HOGGED_NS = 20000 };
+enum { TAKES = 50, ROUNDS_A_TAKE = 200, HOGGED_NS = 200000, BETWEEN_NS = 50000 };
 
 struct hog {
     struct core_lock lock;
@@ -71,39 +74,70 @@ struct hog {
     atomic_long rounds;
 };
 
+static void work_for(uint64_t ns)
+{
+    const uint64_t until = core_clock_ns() + ns;
+    while (core_clock_ns() < until)
+        ;
+}
+
 /* Works for long under the lock, and next to nothing in between. */
 static void *hog_it(void *context)
 {
     struct hog *hog = context;
     while (!atomic_load(&hog->stop)) {
         core_lock_take(&hog->lock);
-        const uint64_t until = core_clock_ns() + HOGGED_NS;
-        while (core_clock_ns() < until)
-            ;
+        work_for(HOGGED_NS);
         core_lock_leave(&hog->lock);
         atomic_fetch_add(&hog->rounds, 1);
     }
     return NULL;
 }
 
-/* Left to chance the other would get it once in several of these rounds. */
+/* On one CPU the kernel sees to it that both have their turn. */
+static void put_on_cpus(cpu_set_t *allowed, pthread_t one, pthread_t other)
+{
+    pthread_t threads[] = {one, other};
+    int next = 0;
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && next < 2; cpu++) {
+        cpu_set_t only;
+        if (!CPU_ISSET(cpu, allowed))
+            continue;
+        CPU_ZERO(&only);
+        CPU_SET(cpu, &only);
+        assert_int_equal(pthread_setaffinity_np(threads[next++], sizeof only, &only), 0);
+    }
+}
+
+/* Left to chance the other gets it once in a thousand rounds. */
 static void nobody_starves(void **state)
 {
     (void)state;
     struct hog hog = {.stop = false};
     pthread_t thread;
+    cpu_set_t allowed;
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    if (CPU_COUNT(&allowed) < 2)
+        skip();
+    alarm(HANG_SECONDS);
     assert_int_equal(pthread_create(&thread, NULL, hog_it, &hog), 0);
+    put_on_cpus(&allowed, pthread_self(), thread);
     while (!atomic_load(&hog.rounds))
         sched_yield();
+    long waited = 0; /* rounds, in all takes together */
     for (int i = 0; i < TAKES; i++) {
+        const long before = atomic_load(&hog.rounds);
         core_lock_take(&hog.lock);
+        waited += atomic_load(&hog.rounds) - before;
         core_lock_leave(&hog.lock);
+        work_for(BETWEEN_NS); /* the other has it again */
     }
     atomic_store(&hog.stop, true);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    print_message("%ld rounds while another took the lock %d times\n", atomic_load(&hog.rounds),
-                  TAKES);
-    assert_true(atomic_load(&hog.rounds) < TAKES);
+    print_message("%d takes waited for %ld rounds of another\n", TAKES, waited);
+    assert_int_equal(pthread_setaffinity_np(pthread_self(), sizeof allowed, &allowed), 0);
+    alarm(0);
+    assert_true(waited < (long)TAKES * ROUNDS_A_TAKE);
 }
 
 static void *take_once(void *context)
@@ -136,9 +170,6 @@ static void nap(long nanoseconds)
     const struct timespec time = {.tv_nsec = nanoseconds};
     nanosleep(&time, NULL);
 }
-
-/* A sleeper that nobody wakes would hang the test. */
-#define HANG_SECONDS 120
 
 enum { SLEEPER_ROUNDS = 400 };
 

@@ -15,7 +15,9 @@ __attribute__((constructor)) static void begin(void)
 {
     if (getenv(TAKEN))
         return;
-    lock_fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    lock_fd = open(LOCK_FILE, O_RDONLY | O_CLOEXEC); /* maybe another user's */
+    if (lock_fd < 0)
+        lock_fd = open(LOCK_FILE, O_RDONLY | O_CREAT | O_CLOEXEC, 0644);
     if (lock_fd >= 0 && flock(lock_fd, LOCK_SH) == 0)
         setenv(TAKEN, "1", 1);
 }

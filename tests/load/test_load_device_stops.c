@@ -191,6 +191,25 @@ static void a_device_that_is_lost_meanwhile_ends_the_load(void **state)
     raffia_model_release(model);
 }
 
+/* Nothing but a copy looks at a ring that was kept. */
+static void a_device_that_was_lost_before_ends_the_load(void **state)
+{
+    (void)state;
+    raffia_model *model = NULL;
+    load_and_check(&LOAD_OPTIONS(.device = "sim:0"), &model);
+    sim_poison(0);
+    raffia_model *second = NULL;
+    for (int i = 0; i < 2; i++) {
+        assert_status(RAFFIA_ERROR_DRIVER,
+                      raffia_model_load(path.text, &LOAD_OPTIONS(.device = "sim:0"), &second));
+        assert_error_mentions("context is lost");
+        assert_null(second);
+    }
+    raffia_model_release(model);
+    load_and_check(&LOAD_OPTIONS(.device = "sim:1"), &model);
+    raffia_model_release(model);
+}
+
 static sem_t stalled;
 
 static int stall(int fd, off_t offset, size_t *bytes)
@@ -238,6 +257,8 @@ int main(void)
         TEST(a_file_that_is_cut_meanwhile_is_noticed),
         TEST(a_cancelled_load_leaves_nothing),
         cmocka_unit_test_setup_teardown(a_device_that_is_lost_meanwhile_ends_the_load, hide_memory,
+                                        left_anyhow),
+        cmocka_unit_test_setup_teardown(a_device_that_was_lost_before_ends_the_load, hide_memory,
                                         left_anyhow),
         TEST(a_stalled_load_is_left_behind),
     };

@@ -26,10 +26,11 @@ uint64_t host_process_limit(const char *key)
     return value;
 }
 
+/* HOST_UNLIMITED if the kernel does not say. */
 static uint64_t used(const char *key)
 {
     char *text = host_read_whole("/proc/self/status");
-    uint64_t bytes = 0;
+    uint64_t bytes = HOST_UNLIMITED;
     if (text)
         host_find_kilobytes(text, key, &bytes);
     core_free(text);
@@ -48,7 +49,7 @@ const char *host_process_limit_text(size_t bytes, unsigned counted,
         if (limit == HOST_UNLIMITED)
             continue;
         const uint64_t usage = used(limits[i].usage_key);
-        if (bytes <= host_subtract(limit, usage))
+        if (usage == HOST_UNLIMITED || bytes <= host_subtract(limit, usage))
             continue;
         snprintf(text, HOST_LIMIT_TEXT_MAX,
                  "the process may have %s of %s, of which %s are used (ulimit %s)",

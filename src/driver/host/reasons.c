@@ -203,8 +203,9 @@ static raffia_status refuse_pool(const struct driver_chunk_spec *spec,
         HOST_HUGEPAGES_DIRECTORY, spec->page_size / 1024);
 }
 
-/* The addresses of a chunk are the process's already. Private memory becomes data when it is made
- * writable; files never are. */
+/* The addresses of a chunk are the process's already, but for those of the trial that hugetlb pages
+ * are reserved by (mapping.c). Private memory becomes data when it is made writable; files never
+ * are. */
 static unsigned counted_in_place(const struct driver_chunk_spec *spec)
 {
     return spec->remappable || spec->handle == DRIVER_HANDLE_FD ? 0 : HOST_COUNTED_DATA;

@@ -85,16 +85,16 @@ void pinned_piece_drop(const void *at)
 void pinned_stretch_find(const void *at, struct pinned_stretch *stretch)
 {
     const uintptr_t address = (uintptr_t)at;
-    *stretch = (struct pinned_stretch){address, UINTPTR_MAX};
+    *stretch = (struct pinned_stretch){0, UINTPTR_MAX};
     if (atomic_load_explicit(&generation, memory_order_relaxed) != core_fork_generation())
         return;
     pthread_mutex_lock(&lock);
     const size_t place = first_behind(address);
-    if (place < piece_count) {
-        const struct piece *next = &pieces[place];
-        const bool within = next->start <= address;
-        *stretch = within ? (struct pinned_stretch){next->start, next->end}
-                          : (struct pinned_stretch){address, next->start};
+    if (place < piece_count && pieces[place].start <= address) {
+        *stretch = (struct pinned_stretch){pieces[place].start, pieces[place].end};
+    } else {
+        stretch->start = place ? pieces[place - 1].end : 0;
+        stretch->end = place < piece_count ? pieces[place].start : UINTPTR_MAX;
     }
     pthread_mutex_unlock(&lock);
 }

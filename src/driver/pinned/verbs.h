@@ -36,7 +36,7 @@ struct pinned_stretch {
     uintptr_t start, end;
 };
 
-/* The stretch that an address lies in, or what of it begins there. */
+/* The stretch that an address lies in. */
 void pinned_stretch_find(const void *at, struct pinned_stretch *stretch);
 
 /* How many of `bytes` at the address lie in one registered piece, or before the next one. */
