@@ -92,11 +92,13 @@ bool core_lock_starves(const struct core_lock *lock)
     return atomic_load_explicit(&starving[core_lock_place(lock)], memory_order_relaxed);
 }
 
+/* Not by nanosleep(3), in which a thread can be cancelled: by way of leaving a lock every call of
+ * the library would end there, with whatever it holds. */
 void core_lock_stay_away(void)
 {
     const int saved = errno;
     const struct timespec away = {.tv_nsec = AWAY_NS};
-    (void)nanosleep(&away, NULL);
+    (void)syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &away, NULL);
     errno = saved;
 }
 

@@ -69,8 +69,8 @@ int sys_cachestat(int fd, uint64_t offset, uint64_t bytes, uint64_t *cached_page
  * the file cannot be read directly; -1 with ENOSYS where the kernel does not say. */
 int sys_direct_alignment(int fd, size_t *memory_alignment, size_t *offset_alignment);
 
-/* Threads: an error number, as pthread_create(3). The stack is of 1 MiB, or what the C library
- * chooses where thread-local variables need more. */
+/* Threads: an error number, as pthread_create(3). The stack is of 1 MiB, and as much
+ * more as the program's thread-local variables take of it. */
 int sys_thread_create(pthread_t *thread, void *(*entry)(void *), void *argument);
 
 /*

@@ -165,6 +165,30 @@ static void a_thread_created_under_the_lock_waits_and_is_woken(void **state)
     assert_true(atomic_load(&shared.taken));
 }
 
+static atomic_bool is_cancelled;
+
+static void *stay_away(void *context)
+{
+    while (!atomic_load(&is_cancelled))
+        sched_yield();
+    core_lock_stay_away();
+    return context;
+}
+
+/* A thread that ended in there would keep what it holds. */
+static void nobody_is_cancelled_while_it_stays_away(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    void *result = NULL;
+    atomic_store(&is_cancelled, false);
+    assert_int_equal(pthread_create(&thread, NULL, stay_away, &result), 0);
+    assert_int_equal(pthread_cancel(thread), 0);
+    atomic_store(&is_cancelled, true);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_ptr_equal(result, &result);
+}
+
 static void nap(long nanoseconds)
 {
     const struct timespec time = {.tv_nsec = nanoseconds};
@@ -255,6 +279,7 @@ int main(void)
         cmocka_unit_test(a_lock_is_held_by_one),
         cmocka_unit_test(what_a_lock_guards_stays_whole),
         cmocka_unit_test(nobody_starves),
+        cmocka_unit_test(nobody_is_cancelled_while_it_stays_away),
         cmocka_unit_test(whoever_sleeps_is_woken),
         cmocka_unit_test(a_kernel_without_membarrier_costs_time_only),
         cmocka_unit_test(a_forked_child_has_none_of_its_parents_sleepers),
