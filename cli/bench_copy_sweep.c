@@ -1,10 +1,8 @@
 #include "cli/bench_copy_sweep.h"
 
+#include "cli/bench_copy_ways.h"
 #include "cli/interrupt.h"
-#include "copy/copy.h"
 #include "core/checked.h"
-#include "core/clock.h"
-#include "core/memory.h"
 #include "core/text.h"
 
 #include <raffia/pinned.h>
@@ -19,7 +17,6 @@ static const size_t sizes[] = {256, 1024, 4096, 16384, 65536, 262144};
 static const size_t counts[] = {1, 2, 4, 8, 16, 64, 256, 1024, 4096};
 #define SIZES     (sizeof sizes / sizeof *sizes)
 #define COUNTS    (sizeof counts / sizeof *counts)
-#define COUNT_MAX ((size_t)4096)
 #define BYTES_MAX ((size_t)16 << 20) /* of one sample */
 
 /* Samples for each round that was asked for: one takes some ten microseconds, and confidence
@@ -33,15 +30,11 @@ struct cell {
 };
 
 struct sweep {
-    struct bench_device *device;
-    struct copy_device on;
+    struct copy_list list;
     struct cell cells[SIZES * COUNTS];
     size_t cell_count;
-    raffia_copy_element *copies; /* COUNT_MAX */
-    struct driver_copy *listed;  /* the same */
 };
 
-/* Copies lie twice their size apart, so that nobody can join them. */
 size_t bench_copy_sweep_bytes(void)
 {
     return 2 * BYTES_MAX;
@@ -74,52 +67,21 @@ static raffia_status make_cells(struct sweep *sweep, unsigned runs, struct bench
     return status;
 }
 
-static void list_copies(struct sweep *sweep, const struct cell *cell, char *on_device, char *pinned)
+static raffia_status by_auto(struct copy_list *list)
 {
-    for (size_t i = 0; i < cell->count; i++) {
-        char *to = on_device + 2 * i * cell->bytes, *from = pinned + 2 * i * cell->bytes;
-        sweep->copies[i] = (raffia_copy_element){to, from, cell->bytes};
-        sweep->listed[i] = (struct driver_copy){to, from, cell->bytes};
-    }
-}
-
-static raffia_status submit(struct sweep *sweep, const struct cell *cell, enum way way)
-{
-    const struct driver_device on = sweep->on.device;
-    const driver_stream stream = sweep->device->stream;
-    raffia_status status = RAFFIA_OK;
-    if (way == AUTO)
-        return raffia_copy_batch(sweep->device->info.name, stream, sweep->copies, cell->count,
-                                 (raffia_memory_resources){{0}, {0}});
-    if (way == BATCH)
-        return on.driver->copy_batch(on.index, stream, sweep->listed, cell->count);
-    for (size_t i = 0; i < cell->count && !status; i++)
-        status = on.driver->copy(on.index, stream, sweep->listed[i].destination,
-                                 sweep->listed[i].source, cell->bytes);
-    return status;
-}
-
-static raffia_status run_sample(struct sweep *sweep, const struct cell *cell, enum way way,
-                                bool warm_up)
-{
-    const double started = core_clock_seconds();
-    raffia_status status = submit(sweep, cell, way);
-    raffia_status waited = bench_device_wait(sweep->device);
-    if (!status)
-        status = waited;
-    if (!status && !warm_up)
-        bench_row_add(cell->rows[way], core_clock_seconds() - started);
-    return status;
+    return raffia_copy_batch(list->device->info.name, list->device->stream, list->copies,
+                             list->count, (raffia_memory_resources){{0}, {0}});
 }
 
 /* The ways take turns; the first round warms up and is dropped. */
-static raffia_status run_cell(struct sweep *sweep, struct cell *cell, size_t rounds)
+static raffia_status run_cell(struct copy_list *list, struct cell *cell, size_t rounds)
 {
+    static const copy_way ways[WAYS] = {copy_way_loop, copy_way_batch, by_auto};
     raffia_status status = RAFFIA_OK;
-    cell->by_kernel = cell->bytes < copy_threshold(&sweep->on, sweep->device->stream, cell->count);
+    cell->by_kernel = cell->bytes < copy_threshold(&list->on, list->device->stream, cell->count);
     for (size_t round = 0; round <= rounds && !status; round++)
         for (int way = 0; way < WAYS && !status; way++)
-            status = run_sample(sweep, cell, (enum way)way, round == 0);
+            status = copy_list_sample(list, ways[way], round ? cell->rows[way] : NULL);
     return status ? status : cli_interrupt_check();
 }
 
@@ -174,12 +136,13 @@ static void conclude(const struct sweep *sweep, struct bench_report *report)
     bench_report_value(report, "copy.best_over_auto_least", least);
 }
 
-static raffia_status run(struct sweep *sweep, char *on_device, char *pinned, unsigned runs)
+static raffia_status run(struct sweep *sweep, void *on_device, const void *pinned, unsigned runs)
 {
     raffia_status status = RAFFIA_OK;
     for (size_t i = 0; i < sweep->cell_count && !status; i++) {
-        list_copies(sweep, &sweep->cells[i], on_device, pinned);
-        status = run_cell(sweep, &sweep->cells[i], (size_t)runs * EACH);
+        struct cell *cell = &sweep->cells[i];
+        copy_list_fill(&sweep->list, on_device, pinned, cell->count, cell->bytes);
+        status = run_cell(&sweep->list, cell, (size_t)runs * EACH);
     }
     return status;
 }
@@ -187,14 +150,9 @@ static raffia_status run(struct sweep *sweep, char *on_device, char *pinned, uns
 raffia_status bench_copy_sweep(struct bench_device *device, void *on_device, void *pinned,
                                unsigned runs, struct bench_report *report)
 {
-    struct sweep sweep = {.device = device};
+    struct sweep sweep = {.cell_count = 0};
     const size_t before = raffia_kernel_copy_threshold();
-    sweep.copies = core_calloc(COUNT_MAX, sizeof *sweep.copies);
-    sweep.listed = core_calloc(COUNT_MAX, sizeof *sweep.listed);
-    raffia_status status =
-        sweep.copies && sweep.listed ? RAFFIA_OK : RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    if (!status)
-        status = copy_device_open(device->info.name, &sweep.on);
+    raffia_status status = copy_list_open(device, &sweep.list);
     if (!status)
         status = make_cells(&sweep, runs, report);
     raffia_kernel_copy_threshold_set(RAFFIA_KERNEL_COPY_AUTO);
@@ -203,7 +161,6 @@ raffia_status bench_copy_sweep(struct bench_device *device, void *on_device, voi
     raffia_kernel_copy_threshold_set(before);
     if (!status)
         conclude(&sweep, report);
-    core_free(sweep.copies);
-    core_free(sweep.listed);
+    copy_list_close(&sweep.list);
     return status;
 }
