@@ -13,7 +13,6 @@
 #include "load/watch.h"
 
 #include <inttypes.h>
-#include <sched.h>
 #include <time.h>
 
 #define NS_PER_SECOND UINT64_C(1000000000)
@@ -45,8 +44,7 @@ struct job {
 
     pthread_mutex_t lock; /* guards what follows; a leaf */
     pthread_cond_t finished;
-    atomic_uint running; /* reader threads that have not finished; may be read without the lock */
-    bool stayed_awake;   /* the caller did, for the last one */
+    unsigned running; /* reader threads that have not finished */
     bool failed;
     struct core_error_record error; /* of the reader that failed first */
 };
@@ -291,45 +289,6 @@ static raffia_status describe_stall(const struct job *job, const struct load_wat
                       job->ring ? ", while copies to the device were waited for" : "");
 }
 
-/* The last reader is waited for awake, but no longer than this: it has one piece to read at most,
- * and the copies in the ring to wait for. Being woken takes 50 to 100 us in a virtual machine. */
-#define AWAKE_NS UINT64_C(2000000)
-
-/* Lock not held. */
-static void await_last_reader(const struct job *job)
-{
-    const uint64_t until = core_clock_ns() + AWAKE_NS;
-    while (atomic_load(&job->running) > 0 && core_clock_ns() < until)
-        sched_yield();
-}
-
-/* Lock held, and let go meanwhile. Returns when a reader has finished, or it is time to look. */
-static void await_news(struct job *job, const struct load_watch *watch)
-{
-    const struct timespec moment = moment_after(load_watch_pause_ns(watch));
-    const bool is_last = job->running == 1 && job->worker_count > 1;
-    if (!is_last || job->stayed_awake) {
-        pthread_cond_timedwait(&job->finished, &job->lock, &moment);
-        return;
-    }
-    job->stayed_awake = true;
-    pthread_mutex_unlock(&job->lock);
-    await_last_reader(job);
-    pthread_mutex_lock(&job->lock);
-}
-
-/* A thread that has finished its work and has only to end. */
-static void join_soon(pthread_t thread)
-{
-    const uint64_t until = core_clock_ns() + AWAKE_NS;
-    while (core_clock_ns() < until) {
-        if (!pthread_tryjoin_np(thread, NULL))
-            return;
-        sched_yield();
-    }
-    pthread_join(thread, NULL);
-}
-
 /* Waits until no reader is running, or, if `may_leave`, until a stall; *left_p says which. */
 static raffia_status wait_for_workers(struct job *job, struct load_watch *watch, bool may_leave,
                                       bool *left_p)
@@ -337,7 +296,8 @@ static raffia_status wait_for_workers(struct job *job, struct load_watch *watch,
     raffia_status status = RAFFIA_OK;
     pthread_mutex_lock(&job->lock);
     while (job->running > 0 && !*left_p) {
-        await_news(job, watch);
+        struct timespec moment = moment_after(load_watch_pause_ns(watch));
+        pthread_cond_timedwait(&job->finished, &job->lock, &moment);
         if (job->running == 0)
             break;
         pthread_mutex_unlock(&job->lock);
@@ -363,7 +323,7 @@ static void part_from_workers(struct job *job, bool left)
         if (left)
             pthread_detach(job->workers[i].thread);
         else
-            join_soon(job->workers[i].thread);
+            pthread_join(job->workers[i].thread, NULL);
     }
 }
 
