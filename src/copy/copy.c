@@ -173,13 +173,10 @@ raffia_status copy_batch_below(const struct copy_device *on, driver_stream strea
     prepare(&batch, copies, count, resources);
     size_t i = 0;
     while (i < count && !status) {
-        const size_t run = batch.short_max ? add_run(&batch, copies + i, count - i) : 0;
-        i += run;
-        if (run)
-            continue;
-        status = add(&batch, &(struct driver_copy){copies[i].destination, copies[i].source,
-                                                   copies[i].bytes});
-        i++;
+        const raffia_copy_element *it = &copies[i++];
+        status = add(&batch, &(struct driver_copy){it->destination, it->source, it->bytes});
+        if (batch.short_max)
+            i += add_run(&batch, copies + i, count - i);
     }
     if (!status)
         status = flush_rest(&batch);
