@@ -16,25 +16,21 @@ static const struct {
     {HOST_COUNTED_DATA, "Max data size", "VmData:", "-d", "private memory"},
 };
 
-uint64_t host_process_limit(const char *key)
+/* HOST_UNLIMITED if the file does not say. */
+static uint64_t read_number(const char *path, const char *key,
+                            bool (*find)(const char *text, const char *key, uint64_t *value_p))
 {
-    char *text = host_read_whole("/proc/self/limits");
+    char *text = host_read_whole(path);
     uint64_t value = HOST_UNLIMITED;
     if (text)
-        host_find_number(text, key, &value);
+        (void)find(text, key, &value);
     core_free(text);
     return value;
 }
 
-/* HOST_UNLIMITED if the kernel does not say. */
-static uint64_t used(const char *key)
+uint64_t host_process_limit(const char *key)
 {
-    char *text = host_read_whole("/proc/self/status");
-    uint64_t bytes = HOST_UNLIMITED;
-    if (text)
-        host_find_kilobytes(text, key, &bytes);
-    core_free(text);
-    return bytes;
+    return read_number("/proc/self/limits", key, host_find_number);
 }
 
 const char *host_process_limit_text(size_t bytes, unsigned counted,
@@ -48,7 +44,8 @@ const char *host_process_limit_text(size_t bytes, unsigned counted,
         const uint64_t limit = host_process_limit(limits[i].limit_key);
         if (limit == HOST_UNLIMITED)
             continue;
-        const uint64_t usage = used(limits[i].usage_key);
+        const uint64_t usage =
+            read_number("/proc/self/status", limits[i].usage_key, host_find_kilobytes);
         if (usage == HOST_UNLIMITED || bytes <= host_subtract(limit, usage))
             continue;
         snprintf(text, HOST_LIMIT_TEXT_MAX,
