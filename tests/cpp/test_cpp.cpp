@@ -1,5 +1,7 @@
 // SPEC A14: the C++ header alone, without CCCL.
 #define RAFFIA_NO_CCCL
+#include "support/huge_requests.h"
+
 #include <raffia/raffia.hpp>
 
 #include <cstdio>
@@ -20,18 +22,6 @@ static_assert(std::is_copy_constructible<raffia::resource>::value, "copies share
 static_assert(std::is_nothrow_move_constructible<raffia::device_resource>::value, "moves");
 static_assert(!std::is_copy_constructible<raffia::buffer>::value, "one owner");
 static_assert(!std::is_constructible<raffia::resource, int>::value, "no ceremony, no surprise");
-
-// A request that no machine can serve is part of the test.
-extern "C" const char *__asan_default_options();
-extern "C" const char *__asan_default_options()
-{
-    return "allocator_may_return_null=1";
-}
-extern "C" const char *__tsan_default_options();
-extern "C" const char *__tsan_default_options()
-{
-    return "allocator_may_return_null=1";
-}
 
 namespace
 {

@@ -1,22 +1,11 @@
 #include "driver/conformance.h"
 
 #include "support/cmocka.h"
+#include "support/huge_requests.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A request that no machine can serve is part of the test. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-    return "allocator_may_return_null=1";
-}
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-    return "allocator_may_return_null=1";
-}
 
 /* Larger pages are tried for themselves, but not used where any page would do. */
 #define USUAL_PAGE_MAX ((size_t)4 << 20)

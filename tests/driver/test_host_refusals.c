@@ -5,6 +5,7 @@
 #include "driver/host/host.h"
 #include "driver/host_piece.h"
 #include "support/cmocka.h"
+#include "support/huge_requests.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -13,18 +14,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* Memory that cannot be had is part of the test. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-    return "allocator_may_return_null=1";
-}
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-    return "allocator_may_return_null=1";
-}
 
 static const struct driver *driver = &host_driver;
 

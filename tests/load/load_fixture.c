@@ -3,7 +3,6 @@
 #include "support/cmocka.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,19 +32,6 @@ struct test_memory test_memory_for(const char *path, const raffia_load_options *
     size_t bytes = raffia_model_bytes_needed(model);
     raffia_model_release(model);
     return test_memory_take(bytes, PAGE_BYTES, 0);
-}
-
-size_t test_anonymous_memory(void)
-{
-    FILE *status = fopen("/proc/self/status", "r");
-    assert_non_null(status);
-    char line[256];
-    size_t kb = 0;
-    while (fgets(line, sizeof line, status))
-        if (sscanf(line, "RssAnon: %zu kB", &kb) == 1)
-            break;
-    fclose(status);
-    return kb * KIB;
 }
 
 bool test_is_direct(int fd)

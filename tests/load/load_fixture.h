@@ -27,9 +27,6 @@ struct test_memory test_memory_for(const char *path, const raffia_load_options *
 /* True if the descriptor was opened with O_DIRECT. */
 bool test_is_direct(int fd);
 
-/* Anonymous memory of the process that is there, in bytes, as the kernel counts it. */
-size_t test_anonymous_memory(void);
-
 /* Whether files at `path` can be read with O_DIRECT here. */
 bool test_direct_works(const char *path);
 

@@ -8,6 +8,7 @@
 #include "life/child.h"
 #include "load_fixture.h"
 #include "support/cmocka.h"
+#include "support/process_memory.h"
 
 #include <raffia/log.h>
 #include <raffia/pool.h>
@@ -147,11 +148,11 @@ static void a_thousand_loads_leave_memory_where_it_was(void **state)
     (void)state;
     for (int i = 0; i < WARM_UP; i++)
         load_tiny(i);
-    const size_t device = device_free(), host = test_anonymous_memory();
+    const size_t device = device_free(), host = process_memory("RssAnon");
     const long live = core_memory_live();
     for (int i = 0; i < LOADS; i++)
         load_tiny(i);
-    const size_t device_after = device_free(), host_after = test_anonymous_memory();
+    const size_t device_after = device_free(), host_after = process_memory("RssAnon");
     printf("free on the device %zu before, %zu after; anonymous memory %zu before, %zu after\n",
            device, device_after, host, host_after);
     assert_int_equal(core_memory_live(), live);

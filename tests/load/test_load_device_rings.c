@@ -3,6 +3,7 @@
 #include "core/sys.h"
 #include "device_fixture.h"
 #include "support/cmocka.h"
+#include "support/process_memory.h"
 
 #include <raffia/config.h>
 
@@ -38,7 +39,7 @@ static int note_memory(int fd, off_t offset, size_t *bytes)
 {
     (void)fd, (void)offset, (void)bytes;
     if (atomic_fetch_add(&reads_seen, 1) % 8 == 0) {
-        size_t now = test_anonymous_memory();
+        size_t now = process_memory("RssAnon");
         if (now > atomic_load(&most_memory))
             atomic_store(&most_memory, now);
     }
@@ -56,7 +57,7 @@ static void l3_the_process_grows_by_no_more_than_the_budget_and_a_little(void **
     struct model_file_tensor one = model_file_bytes("one", 112 * MIB);
     model_file_write(large.text, &one, 1, 4096, 0, 0);
     raffia_model *model;
-    size_t before = test_anonymous_memory();
+    size_t before = process_memory("RssAnon");
     atomic_store(&most_memory, 0);
     sys_set_read_hook(note_memory);
     raffia_status status = raffia_model_load(

@@ -2,23 +2,12 @@
 #include "resource/conformance.h"
 
 #include "resource/resource.h"
+#include "support/huge_requests.h"
 #include "support/log_capture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Requests that no machine can serve are part of the test. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-    return "allocator_may_return_null=1";
-}
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-    return "allocator_may_return_null=1";
-}
 
 static int set_up(void **state)
 {

@@ -2,24 +2,13 @@
 #include "driver/sim/sim.h"
 #include "resource/makers.h"
 #include "support/fault_loop.h"
+#include "support/huge_requests.h"
 
 #include <raffia/buffer.h>
 #include <raffia/config.h>
 #include <raffia/current_resource.h>
 
 #include <string.h>
-
-/* Requests that no machine can serve are part of the test. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-    return "allocator_may_return_null=1";
-}
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-    return "allocator_may_return_null=1";
-}
 
 #define OPTIONS(...)                                                                               \
     (&(raffia_buffer_options){.struct_size = sizeof(raffia_buffer_options), __VA_ARGS__})

@@ -7,6 +7,7 @@
 #include "resource/makers.h"
 #include "resource/pinned_default.h"
 #include "space/space.h"
+#include "support/huge_requests.h"
 #include "support/log_capture.h"
 
 #include <raffia/config.h>
@@ -19,18 +20,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* Requests that no machine can serve are part of the test. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-    return "allocator_may_return_null=1";
-}
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-    return "allocator_may_return_null=1";
-}
 
 static const char *const variables[] = {
     "RAFFIA_PINNED_POOL_SIZE",

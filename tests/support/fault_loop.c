@@ -3,10 +3,9 @@
 #include "core/fault.h"
 #include "core/memory.h"
 #include "support/cmocka.h"
+#include "support/process_memory.h"
 
 #include <dirent.h>
-#include <stdio.h>
-#include <string.h>
 
 static long open_descriptors(void)
 {
@@ -19,22 +18,8 @@ static long open_descriptors(void)
     return count;
 }
 
-/* Bytes mapped, in kB; the C library's own arenas make the number of mappings useless. */
-static long mapped_kb(void)
-{
-    FILE *status = fopen("/proc/self/status", "r");
-    assert_non_null(status);
-    char line[256];
-    long kb = 0;
-    while (fgets(line, sizeof line, status))
-        if (sscanf(line, "VmSize: %ld kB", &kb) == 1)
-            break;
-    fclose(status);
-    return kb;
-}
-
 /* The heap and thread stacks the C library keeps may grow by this much without being a leak. */
-#define MAPPED_SLACK_KB (192 * 1024)
+#define MAPPED_SLACK_BYTES ((size_t)192 << 20)
 
 long fault_loop(fault_scenario scenario, void *context, long bound)
 {
@@ -43,7 +28,9 @@ long fault_loop(fault_scenario scenario, void *context, long bound)
     raffia_status status = scenario(context);
     if (status)
         fail_msg("the scenario fails without a fault: %s", raffia_last_error());
-    long memory = core_memory_live(), descriptors = open_descriptors(), mapped = mapped_kb();
+    long memory = core_memory_live(), descriptors = open_descriptors();
+    /* Mapped; the C library's own arenas make the number of mappings useless. */
+    const size_t mapped = process_memory("VmSize");
 
     for (long n = 1;; n++) {
         if (n > bound)
@@ -57,9 +44,9 @@ long fault_loop(fault_scenario scenario, void *context, long bound)
         if (open_descriptors() != descriptors)
             fail_msg("call %ld (%s) failed: %ld descriptors leaked", n, failed ? failed : "none",
                      open_descriptors() - descriptors);
-        if (mapped_kb() > mapped + MAPPED_SLACK_KB)
-            fail_msg("call %ld (%s) failed: %ld kB of mappings leaked", n, failed ? failed : "none",
-                     mapped_kb() - mapped);
+        if (process_memory("VmSize") > mapped + MAPPED_SLACK_BYTES)
+            fail_msg("call %ld (%s) failed: %zu bytes of mappings leaked", n,
+                     failed ? failed : "none", process_memory("VmSize") - mapped);
         if (!failed) {
             if (status)
                 fail_msg("no fault, yet the scenario failed: %s", raffia_last_error());
