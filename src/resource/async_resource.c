@@ -13,12 +13,11 @@
 #include <stdio.h>
 
 struct async_resource {
-    struct raffia_resource base;
+    struct resource_on_record on_record;
     struct driver_device device;
     driver_pool pool;
     atomic_bool pool_lost; /* a block is in it that the driver does not free */
     size_t threshold;      /* as the driver knows it */
-    struct resource_record *record;
 };
 
 /* What is taken from the pool in the order of a stream. */
@@ -70,7 +69,7 @@ static raffia_status record(struct async_resource *self, raffia_stream stream,
                             const struct resource_block *block)
 {
     struct core_error_record cause;
-    raffia_status status = resource_record_add(self->record, block);
+    raffia_status status = resource_record_add(self->on_record.record, block);
     if (!status)
         return RAFFIA_OK;
     core_error_save(&cause);
@@ -85,15 +84,15 @@ static raffia_status async_allocate(void *context, raffia_stream stream, size_t 
 {
     struct async_resource *self = context;
     struct resource_block block = {0};
-    if (resource_is_inherited(&self->base))
-        return resource_refuse_inherited(&self->base);
+    if (resource_is_inherited(&self->on_record.base))
+        return resource_refuse_inherited(&self->on_record.base);
     if (bytes) {
         raffia_status status = take_block(self, stream, bytes, alignment, &block);
         if (!status)
             status = record(self, stream, &block);
         if (status)
             return status;
-        resource_hold(&self->base);
+        resource_hold(&self->on_record.base);
     }
     *address_p = block.address;
     return RAFFIA_OK;
@@ -106,43 +105,22 @@ static raffia_status async_deallocate(void *context, raffia_stream stream, void 
 {
     struct async_resource *self = context;
     struct resource_block block;
-    if (!address || resource_is_inherited(&self->base))
+    if (!address || resource_is_inherited(&self->on_record.base))
         return RAFFIA_OK;
-    raffia_status status = resource_record_lend(self->record, address, bytes, alignment, &block);
+    raffia_status status =
+        resource_record_lend(self->on_record.record, address, bytes, alignment, &block);
     if (status)
         return status;
     status = give(self, stream, block.start);
-    resource_record_settle(self->record, &block, !status);
+    resource_record_settle(self->on_record.record, &block, !status);
     if (!status)
-        resource_drop(&self->base);
+        resource_drop(&self->on_record.base);
     return status;
 }
 
 static unsigned async_properties(void *context)
 {
     return resource_properties_on(((struct async_resource *)context)->device);
-}
-
-static raffia_status async_find(void *context, const void *address, raffia_block *block)
-{
-    struct async_resource *self = context;
-    if (resource_is_inherited(&self->base))
-        return resource_refuse_inherited(&self->base);
-    return resource_record_find(self->record, address, block);
-}
-
-static raffia_status async_usable_size(void *context, const void *address, size_t *bytes_p)
-{
-    return resource_usable_size_by(async_find, context, address, bytes_p);
-}
-
-static raffia_status async_walk(void *context, raffia_block_visitor visitor, void *argument)
-{
-    struct async_resource *self = context;
-    if (resource_is_inherited(&self->base))
-        return resource_refuse_inherited(&self->base);
-    resource_record_walk(self->record, visitor, argument);
-    return RAFFIA_OK;
 }
 
 static void async_describe(void *context, char *buffer, size_t capacity)
@@ -171,9 +149,9 @@ static const raffia_resource_ops async_ops = {
     .is_equal = resource_is_same,
     .retain = resource_context_retain,
     .release = resource_context_release,
-    .usable_size = async_usable_size,
-    .find = async_find,
-    .walk = async_walk,
+    .usable_size = resource_on_record_usable_size,
+    .find = resource_on_record_find,
+    .walk = resource_on_record_walk,
     .describe = async_describe,
     .device = async_device,
 };
@@ -185,7 +163,7 @@ static void end(struct async_resource *self)
     if (!self->pool_lost && self->device.driver->pool_destroy(self->device.index, self->pool))
         core_log_error("a pool of the driver of %s is lost: %s",
                        driver_device_name(self->device, name), raffia_last_error());
-    resource_record_destroy(self->record);
+    resource_record_destroy(self->on_record.record);
     core_free(self);
 }
 
@@ -260,14 +238,14 @@ static raffia_status make(struct driver_device device, const raffia_async_resour
     struct async_resource *self = core_calloc(1, sizeof *self);
     if (!self)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    resource_init(&self->base, &async_ops, async_destroy);
+    resource_init(&self->on_record.base, &async_ops, async_destroy);
     self->device = device;
     self->threshold = options->release_threshold;
-    raffia_status status = resource_record_create(&self->record);
+    raffia_status status = resource_record_create(&self->on_record.record);
     if (!status)
         status = open_pool(self);
     if (status) {
-        resource_record_destroy(self->record);
+        resource_record_destroy(self->on_record.record);
         core_free(self);
         return status;
     }
@@ -280,7 +258,7 @@ static raffia_status make(struct driver_device device, const raffia_async_resour
         core_error_restore(&cause);
         return status;
     }
-    *resource_p = &self->base;
+    *resource_p = &self->on_record.base;
     return RAFFIA_OK;
 }
 
@@ -326,7 +304,7 @@ raffia_status raffia_async_resource_trim(raffia_resource_ref ref, size_t keep_by
         return core_error(RAFFIA_ERROR_INVALID_ARGUMENT,
                           "raffia_async_resource_trim: this is no resource over a driver's pool");
     const struct async_resource *self = ref.context;
-    if (resource_is_inherited(&self->base))
-        return resource_refuse_inherited(&self->base);
+    if (resource_is_inherited(&self->on_record.base))
+        return resource_refuse_inherited(&self->on_record.base);
     return self->device.driver->pool_trim(self->device.index, self->pool, keep_bytes);
 }

@@ -119,8 +119,7 @@ static raffia_block describe(const struct resource_block *block)
     return resource_live_block(block->address, usable(block), block->requested);
 }
 
-raffia_status resource_record_find(struct resource_record *record, const void *address,
-                                   raffia_block *block)
+static raffia_status find(struct resource_record *record, const void *address, raffia_block *block)
 {
     const char *at = address;
     bool found = false;
@@ -136,15 +135,36 @@ raffia_status resource_record_find(struct resource_record *record, const void *a
     return found ? RAFFIA_OK : refuse_address(address);
 }
 
-void resource_record_walk(struct resource_record *record, raffia_block_visitor visitor,
-                          void *context)
+static void walk(struct resource_record *record, raffia_block_visitor visitor, void *argument)
 {
     bool wanted = true;
     pthread_mutex_lock(&record->lock);
     for (size_t i = 0; i < record->blocks.capacity && wanted; i++)
         if (record->blocks.places[i].address) {
             const raffia_block block = describe(&record->blocks.places[i]);
-            wanted = visitor(context, &block);
+            wanted = visitor(argument, &block);
         }
     pthread_mutex_unlock(&record->lock);
+}
+
+/* A child must not take its parent's locks. */
+raffia_status resource_on_record_find(void *context, const void *address, raffia_block *block)
+{
+    const struct resource_on_record *self = context;
+    return resource_is_inherited(&self->base) ? resource_refuse_inherited(&self->base)
+                                              : find(self->record, address, block);
+}
+
+raffia_status resource_on_record_usable_size(void *context, const void *address, size_t *bytes_p)
+{
+    return resource_usable_size_by(resource_on_record_find, context, address, bytes_p);
+}
+
+raffia_status resource_on_record_walk(void *context, raffia_block_visitor visitor, void *argument)
+{
+    const struct resource_on_record *self = context;
+    if (resource_is_inherited(&self->base))
+        return resource_refuse_inherited(&self->base);
+    walk(self->record, visitor, argument);
+    return RAFFIA_OK;
 }

@@ -35,11 +35,18 @@ raffia_status resource_record_lend(struct resource_record *record, const void *a
 void resource_record_settle(struct resource_record *record, const struct resource_block *block,
                             bool freed);
 
-/* The live block that contains the address. BAD_ADDRESS. Linear in the number of blocks. */
-raffia_status resource_record_find(struct resource_record *record, const void *address,
-                                   raffia_block *block);
+/* What a resource begins with that has such a record, and entries of its table that need no more.
+ */
+struct resource_on_record {
+    struct raffia_resource base;
+    struct resource_record *record;
+};
 
-void resource_record_walk(struct resource_record *record, raffia_block_visitor visitor,
-                          void *context);
+/* Linear in the number of blocks. */
+raffia_status resource_on_record_find(void *context, const void *address, raffia_block *block);
+
+raffia_status resource_on_record_usable_size(void *context, const void *address, size_t *bytes_p);
+
+raffia_status resource_on_record_walk(void *context, raffia_block_visitor visitor, void *argument);
 
 #endif

@@ -15,13 +15,12 @@
 #include <string.h>
 
 struct regular_resource {
-    struct raffia_resource base;
+    struct resource_on_record on_record;
     struct resource_link link;
     const char *kind;            /* "device", "pinned host", "host" */
     struct driver_device memory; /* whose memory it is */
     struct driver_device order;  /* whose streams use it */
     unsigned properties;
-    struct resource_record *record;
 };
 
 static void give_back(struct regular_resource *self, const struct resource_block *block)
@@ -35,8 +34,8 @@ static raffia_status regular_allocate(void *context, raffia_stream stream, size_
                                       size_t alignment, void **address_p)
 {
     struct regular_resource *self = context;
-    if (resource_is_inherited(&self->base))
-        return resource_refuse_inherited(&self->base);
+    if (resource_is_inherited(&self->on_record.base))
+        return resource_refuse_inherited(&self->on_record.base);
     raffia_status status = resource_check_stream(self->order, stream);
     if (status)
         return status;
@@ -45,7 +44,7 @@ static raffia_status regular_allocate(void *context, raffia_stream stream, size_
         status = resource_regular_alloc(self->memory, bytes, alignment, &block);
         if (status)
             return status;
-        status = resource_record_add(self->record, &block);
+        status = resource_record_add(self->on_record.record, &block);
         if (status) {
             struct core_error_record cause;
             core_error_save(&cause);
@@ -53,7 +52,7 @@ static raffia_status regular_allocate(void *context, raffia_stream stream, size_
             core_error_restore(&cause);
             return status;
         }
-        resource_hold(&self->base);
+        resource_hold(&self->on_record.base);
     }
     *address_p = block.address;
     return RAFFIA_OK;
@@ -65,20 +64,22 @@ static raffia_status regular_deallocate(void *context, raffia_stream stream, voi
 {
     struct regular_resource *self = context;
     struct resource_block block;
-    if (!address || resource_is_inherited(&self->base))
+    if (!address || resource_is_inherited(&self->on_record.base))
         return RAFFIA_OK;
     raffia_status status = RAFFIA_OK;
     if (self->order.driver->capabilities & DRIVER_IS_ASYNCHRONOUS || stream) {
-        status = resource_record_take(self->record, address, bytes, alignment, true, &block);
+        status =
+            resource_record_take(self->on_record.record, address, bytes, alignment, true, &block);
         if (!status)
             status = resource_wait_for(self->order, stream);
     }
     if (!status)
-        status = resource_record_take(self->record, address, bytes, alignment, false, &block);
+        status =
+            resource_record_take(self->on_record.record, address, bytes, alignment, false, &block);
     if (status)
         return status;
     give_back(self, &block);
-    resource_drop(&self->base);
+    resource_drop(&self->on_record.base);
     return RAFFIA_OK;
 }
 
@@ -90,28 +91,6 @@ static unsigned regular_properties(void *context)
 static bool same_device(struct driver_device a, struct driver_device b)
 {
     return a.driver == b.driver && a.index == b.index;
-}
-
-static raffia_status regular_find(void *context, const void *address, raffia_block *block)
-{
-    struct regular_resource *self = context;
-    if (resource_is_inherited(&self->base))
-        return resource_refuse_inherited(&self->base);
-    return resource_record_find(self->record, address, block);
-}
-
-static raffia_status regular_usable_size(void *context, const void *address, size_t *bytes_p)
-{
-    return resource_usable_size_by(regular_find, context, address, bytes_p);
-}
-
-static raffia_status regular_walk(void *context, raffia_block_visitor visitor, void *argument)
-{
-    struct regular_resource *self = context;
-    if (resource_is_inherited(&self->base))
-        return resource_refuse_inherited(&self->base);
-    resource_record_walk(self->record, visitor, argument);
-    return RAFFIA_OK;
 }
 
 static void regular_describe(void *context, char *buffer, size_t capacity)
@@ -136,16 +115,16 @@ static const raffia_resource_ops regular_ops = {
     .is_equal = resource_is_same,
     .retain = resource_context_retain,
     .release = resource_context_release,
-    .usable_size = regular_usable_size,
-    .find = regular_find,
-    .walk = regular_walk,
+    .usable_size = resource_on_record_usable_size,
+    .find = resource_on_record_find,
+    .walk = resource_on_record_walk,
     .describe = regular_describe,
     .device = regular_device,
 };
 
 static void end(struct regular_resource *self)
 {
-    resource_record_destroy(self->record);
+    resource_record_destroy(self->on_record.record);
     core_free(self);
 }
 
@@ -177,18 +156,18 @@ static raffia_status make(const char *kind, struct driver_device memory, struct 
     struct regular_resource *self = core_calloc(1, sizeof *self);
     if (!self)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    raffia_status status = resource_record_create(&self->record);
+    raffia_status status = resource_record_create(&self->on_record.record);
     if (status) {
         core_free(self);
         return status;
     }
-    resource_init(&self->base, &regular_ops, regular_destroy);
+    resource_init(&self->on_record.base, &regular_ops, regular_destroy);
     self->kind = kind;
     self->memory = memory;
     self->order = order;
     self->properties = properties;
-    *resource_p = resource_intern(&self->base, &self->link, &key);
-    if (*resource_p != &self->base)
+    *resource_p = resource_intern(&self->on_record.base, &self->link, &key);
+    if (*resource_p != &self->on_record.base)
         end(self);
     return RAFFIA_OK;
 }
