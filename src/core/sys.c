@@ -2,7 +2,6 @@
 
 #include "core/checked.h"
 #include "core/fault.h"
-#include "core/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -263,18 +262,14 @@ static int add_thread_variables(struct dl_phdr_info *module, size_t size, void *
 
 /* At least what the C library takes from each stack for the thread-local variables of the program
  * and its libraries: up to all of it, and then it refuses, or leaves next to nothing. Those of
- * libraries that are loaded later lie elsewhere. */
-static size_t thread_variable_bytes(void)
+ * libraries that are loaded later lie elsewhere. Looked up when the library is loaded: later the
+ * loader's lock may be somebody's who waits for one of ours, or who was there when this process was
+ * forked. */
+static size_t thread_variable_bytes;
+
+static __attribute__((constructor)) void find_thread_variables(void)
 {
-    static atomic_size_t known; /* plus 1 */
-    size_t bytes = atomic_load_explicit(&known, memory_order_relaxed);
-    if (bytes)
-        return bytes - 1;
-    core_process_lock(); /* for the loader's lock, which no fork() waits for */
-    (void)dl_iterate_phdr(add_thread_variables, &bytes);
-    core_process_unlock();
-    atomic_store_explicit(&known, bytes + 1, memory_order_relaxed);
-    return bytes;
+    (void)dl_iterate_phdr(add_thread_variables, &thread_variable_bytes);
 }
 
 int sys_thread_create(pthread_t *thread, void *(*entry)(void *), void *argument)
@@ -284,13 +279,18 @@ int sys_thread_create(pthread_t *thread, void *(*entry)(void *), void *argument)
         return EAGAIN;
     int error_number = pthread_attr_init(&attributes);
     if (error_number)
-        return error_number;
+        /* There are variables that were not seen: of a program beside which the library has names
+         * of its own (dlmopen(3)), and room that the loader was told to keep. */
+        return error_number == EINVAL ? pthread_create(thread, NULL, entry, argument)
+                                      : error_number;
     error_number = pthread_attr_setstacksize(
-        &attributes, core_align_up_unchecked(STACK_BYTES + thread_variable_bytes(), STACK_UNIT));
+        &attributes, core_align_up_unchecked(STACK_BYTES + thread_variable_bytes, STACK_UNIT));
     if (!error_number)
         error_number = pthread_create(thread, &attributes, entry, argument);
     pthread_attr_destroy(&attributes);
-    return error_number;
+    /* There are variables that were not seen: of a program beside which the library has names of
+     * its own (dlmopen(3)), and room that the loader was told to keep. */
+    return error_number == EINVAL ? pthread_create(thread, NULL, entry, argument) : error_number;
 }
 
 static const char *root = "";
