@@ -146,7 +146,8 @@ bool pool_arena_take(struct raffia_pool *pool, const struct space_request *reque
     struct pool_arena *arena = &arenas->arenas[seat->arena - 1];
     lock_arena(pool, arena);
     const bool taken = take(pool, arenas, arena, request, block);
-    core_lock_leave(&arena->lock);
+    /* As below: the caller may hold another, and this one is held too shortly to starve for. */
+    core_lock_leave_inner(&arena->lock);
     return taken;
 }
 
@@ -214,7 +215,7 @@ enum pool_arena_answer pool_arena_free(struct raffia_pool *pool, size_t offset, 
         lock_arena(pool, arena);
         const bool still = atomic_load_explicit(owner_p, memory_order_relaxed) == owner;
         const bool freed = still && give(pool, arenas, arena, offset, requested, last_p);
-        core_lock_leave(&arena->lock);
+        core_lock_leave_inner(&arena->lock);
         if (still)
             return freed ? POOL_ARENA_DONE : POOL_ARENA_REFUSED;
     }

@@ -60,11 +60,12 @@ static bool has_no_past(const struct raffia_pool *pool)
 }
 
 /* No lock held. Frees the block that starts at the address, if it is live and of that size; *last_p
- * as pool_release_block(). `certain`: the pool has no blocks with a past. Once the lock is let go
- * the pool may be gone: another thread may have freed its last block. */
+ * as pool_release_block(). `certain`: the pool has no blocks with a past; `inner` as for
+ * pool_leave(). Once the lock is let go the pool may be gone: another thread may have freed its
+ * last block. */
 static inline __attribute__((always_inline)) bool free_held(struct raffia_pool *pool,
                                                             const void *address, size_t requested,
-                                                            bool certain, bool *last_p)
+                                                            bool certain, bool inner, bool *last_p)
 {
     /* An address below the base wraps to an offset beyond any range. */
     const size_t offset = (uintptr_t)address - (uintptr_t)pool->base;
@@ -81,7 +82,7 @@ static inline __attribute__((always_inline)) bool free_held(struct raffia_pool *
         (certain || has_no_past(pool)) && !space_free_held(pool->space, offset, requested, &bytes);
     if (freed)
         *last_p = pool_count_free(pool, bytes);
-    core_lock_leave(&pool->lock);
+    pool_leave(pool, inner);
     return freed;
 }
 
@@ -100,7 +101,7 @@ bool pool_give_mapped(raffia_pool *pool, const void *address)
     bool last = false;
     if (pool_is_inherited(pool) || (pool->long_way && !tell_history(pool, address)))
         return false;
-    const bool freed = free_held(pool, address, 0, false, &last);
+    const bool freed = free_held(pool, address, 0, false, true, &last);
     assert(!last);
     return freed;
 }
@@ -115,7 +116,7 @@ static __attribute__((noinline)) raffia_status refuse(struct raffia_pool *pool, 
     if (home.arena)
         core_lock_take(&pool->lock);
     pool->bad_frees++;
-    core_lock_leave_inner(&pool->lock);
+    pool_leave(pool, home.arena);
     if (home.arena)
         core_lock_leave(home.lock);
     return pool_refuse_address(pool, "free", &verdict);
@@ -128,7 +129,7 @@ free_plainly(struct raffia_pool *pool, const void *address, size_t requested)
     assert(pool);
     core_log_debug("pool '%s': free of %p", pool->name, address);
     bool last;
-    if (!free_held(pool, address, requested, true, &last))
+    if (!free_held(pool, address, requested, true, false, &last))
         return refuse(pool, address, requested);
     if (last)
         pool_tear_down(pool);

@@ -76,7 +76,8 @@ raffia_status pool_check_hints(unsigned hints);
 /*
  * The short ways of raffia_pool_alloc() and raffia_pool_free(), for what can be done at once: no
  * driver call, no waiting, nothing logged, no sentence recorded. False: nothing was done, and the
- * long way either does it or says why not. `bytes` is at least 1, `alignment` a power of two.
+ * long way either does it or says why not. `bytes` is at least 1, `alignment` a power of two. The
+ * caller may hold a small lock.
  */
 bool pool_take_mapped(raffia_pool *pool, size_t bytes, size_t alignment, void **address_p);
 bool pool_give_mapped(raffia_pool *pool, const void *address);

@@ -241,6 +241,15 @@ raffia_status pool_freeze(struct raffia_pool *pool);
  * the visit ends. */
 void pool_tear_down(struct raffia_pool *pool);
 
+/* Leaves the pool lock; `inner`: the caller holds another small lock. */
+static inline __attribute__((always_inline)) void pool_leave(struct raffia_pool *pool, bool inner)
+{
+    if (inner)
+        core_lock_leave_inner(&pool->lock);
+    else
+        core_lock_leave(&pool->lock);
+}
+
 /* ---- blocks (alloc.c, free.c, resize.c) ----------------------------------------------------- */
 
 /* Pool lock held. The counters after a block was taken from the space. */
