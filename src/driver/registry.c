@@ -107,9 +107,10 @@ raffia_status driver_open(const char *name, struct driver_device *device_p)
     if (status)
         return status;
     if (index >= (uint64_t)count)
-        return core_error(RAFFIA_ERROR_NOT_FOUND,
-                          "there is no device '%.40s': the %s driver has %d device%s", name,
-                          driver->name, count, count == 1 ? "" : "s");
+        return core_error(
+            RAFFIA_ERROR_NOT_FOUND,
+            "there is no device '%.40s': the %s driver has %d device%s, numbered from 0", name,
+            driver->name, count, count == 1 ? "" : "s");
     *device_p = (struct driver_device){driver, (int)index};
     return RAFFIA_OK;
 }

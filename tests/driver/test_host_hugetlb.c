@@ -93,11 +93,12 @@ static void an_empty_pool_is_named_with_numbers(void **state)
     struct driver_chunk_spec spec = host_piece_spec(RAFFIA_PAGE_HUGETLB, 5);
     expect_refusal(&spec, RAFFIA_ERROR_OUT_OF_MEMORY, RAFFIA_REASON_POOL_EMPTY,
                    "5 asked, 0 free (0 of them reserved)");
-    assert_error_mentions("echo 5 > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
+    assert_error_mentions(
+        "echo 5 | sudo tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
     spec.total_bytes = 4 * spec.bytes; /* a chunk is a part of what is wanted */
     expect_refusal(&spec, RAFFIA_ERROR_OUT_OF_MEMORY, RAFFIA_REASON_POOL_EMPTY,
                    "20 asked, 0 free (0 of them reserved)");
-    assert_error_mentions("to have 20 more: echo 20 >");
+    assert_error_mentions("to have 20 more: echo 20 |");
 }
 
 static void a_pool_too_small_is_refused_whole(void **state)

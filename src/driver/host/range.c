@@ -11,12 +11,14 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-static raffia_status refuse_addresses(size_t bytes, size_t padded, int error_number)
+/* `bytes`: room for the alignment included. */
+static raffia_status refuse_addresses(size_t bytes, int error_number)
 {
     char text[CORE_SIZE_TEXT_MAX], limit[HOST_LIMIT_TEXT_MAX];
-    return core_error_errno(RAFFIA_ERROR_LIMIT, error_number, "cannot reserve %s of addresses: %s",
+    return core_error_errno(RAFFIA_ERROR_LIMIT, error_number,
+                            "cannot reserve %s of addresses, alignment included: %s",
                             core_format_size(bytes, text),
-                            *host_process_limit_text(padded, HOST_COUNTED_ADDRESSES, limit)
+                            *host_process_limit_text(bytes, HOST_COUNTED_ADDRESSES, limit)
                                 ? limit
                                 : "mmap is refused (vm.max_map_count, or there are not so many)");
 }
@@ -36,7 +38,7 @@ raffia_status host_range_reserve(int device, size_t bytes, size_t alignment, voi
     char *base =
         sys_mmap(NULL, padded, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
-        return refuse_addresses(bytes, padded, errno);
+        return refuse_addresses(padded, errno);
     size_t head = core_align_up_unchecked((uintptr_t)base, alignment) - (uintptr_t)base;
     size_t tail = padded - head - bytes;
     if (head)

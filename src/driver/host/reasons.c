@@ -197,7 +197,7 @@ static raffia_status refuse_pool(const struct driver_chunk_spec *spec,
         RAFFIA_REASON_POOL_EMPTY, reason_p,
         "hugetlb %s pages: %" PRIu64 " asked, %" PRIu64 " free (%" PRIu64
         " of them reserved), %" PRIu64 " of %" PRIu64 " overcommit pages used; to have %" PRIu64
-        " more: echo %" PRIu64 " > %s/hugepages-%zukB/nr_hugepages, and read it back",
+        " more: echo %" PRIu64 " | sudo tee %s/hugepages-%zukB/nr_hugepages, and read it back",
         core_format_size(spec->page_size, page), asked, pool->free, pool->reserved, pool->surplus,
         pool->overcommit, missing, host_add(host_subtract(pool->total, pool->surplus), missing),
         HOST_HUGEPAGES_DIRECTORY, spec->page_size / 1024);
