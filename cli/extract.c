@@ -16,7 +16,9 @@ static raffia_status no_tensor(const char *name, size_t length)
     char *text = core_asprintf("%.*s", (int)length, name);
     if (!text)
         return RAFFIA_ERROR_OUT_OF_HOST_MEMORY;
-    core_error(RAFFIA_ERROR_NOT_FOUND, "there is no tensor '%s' to extract among those to load",
+    core_error(RAFFIA_ERROR_NOT_FOUND,
+               "there is no tensor '%s' to extract among those to load; raffia inspect --tensors "
+               "lists what a model has",
                catalog_show(text).text);
     core_free(text);
     return RAFFIA_ERROR_NOT_FOUND;

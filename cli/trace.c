@@ -133,7 +133,10 @@ static raffia_status read_line(struct builder *builder, const char *text, size_t
     if (length && text[length - 1] == '\r')
         length--;
     if (length > TRACE_LINE_MAX)
-        return core_error(RAFFIA_ERROR_FORMAT, "the line is longer than %u bytes", TRACE_LINE_MAX);
+        return core_error(RAFFIA_ERROR_FORMAT,
+                          "the line is longer than %u bytes, as no trace's is (raffia bench trace "
+                          "--help says what a trace looks like)",
+                          TRACE_LINE_MAX);
     if (memchr(text, '\0', length))
         return core_error(RAFFIA_ERROR_FORMAT, "there is a NUL in the line: this is no text");
     memcpy(line, text, length);
