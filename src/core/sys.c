@@ -279,10 +279,7 @@ int sys_thread_create(pthread_t *thread, void *(*entry)(void *), void *argument)
         return EAGAIN;
     int error_number = pthread_attr_init(&attributes);
     if (error_number)
-        /* There are variables that were not seen: of a program beside which the library has names
-         * of its own (dlmopen(3)), and room that the loader was told to keep. */
-        return error_number == EINVAL ? pthread_create(thread, NULL, entry, argument)
-                                      : error_number;
+        return error_number;
     error_number = pthread_attr_setstacksize(
         &attributes, core_align_up_unchecked(STACK_BYTES + thread_variable_bytes, STACK_UNIT));
     if (!error_number)
